@@ -1,0 +1,2 @@
+//! `cargo xtask …`: the checks of this repository, one function each.
+fn main() {}
