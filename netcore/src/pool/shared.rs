@@ -1,0 +1,232 @@
+//! The part of a pool that all threads share.
+
+use super::free_list::FreeList;
+use super::region::DmaRegion;
+use crate::packet::descriptor::{Descriptor, SegmentKind};
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::ptr::NonNull;
+
+/// Which free list a released descriptor belongs on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Free {
+    /// It has a buffer that nobody else references.
+    Full,
+    /// It has no buffer.
+    Bare,
+}
+
+/// Descriptors, buffers, reference counts and the two shared free lists.
+///
+/// A descriptor and a buffer meet when the buffer's last reference is released: the descriptor that held it goes
+/// free as "full", all others go free as "bare". So there are always exactly as many full descriptors as free
+/// buffers, and no separate list of buffers.
+pub(crate) struct Shared {
+    descriptors: NonNull<Descriptor>,
+    descriptor_count: u32,
+    buffers: NonNull<u8>,
+    pub(crate) buffer_size: u32,
+    pub(crate) headroom: u32,
+    pub(crate) buffer_count: u32,
+    references: Box<[AtomicU32]>,
+    full: FreeList,
+    bare: FreeList,
+    /// Pool and cache handles, plus descriptors that are not on a shared list. The memory goes when it reaches zero.
+    holds: AtomicUsize,
+    pub(crate) exhausted: AtomicU64,
+    pub(crate) region: DmaRegion,
+}
+
+impl Shared {
+    /// All descriptors on the shared lists, one handle held.
+    pub(crate) fn new(
+        region: DmaRegion,
+        buffer_count: u32,
+        buffer_size: u32,
+        headroom: u32,
+        descriptor_count: u32,
+    ) -> NonNull<Self> {
+        let layout = Self::descriptor_layout(descriptor_count);
+        // SAFETY: the layout has a size above zero; the pool has at least one descriptor.
+        let raw = unsafe { alloc(layout) };
+        let Some(descriptors) = NonNull::new(raw.cast::<Descriptor>()) else { handle_alloc_error(layout) };
+        let shared = Box::new(Self {
+            descriptors,
+            descriptor_count,
+            buffers: region.start(),
+            buffer_size,
+            headroom,
+            buffer_count,
+            references: (0..buffer_count).map(|_| AtomicU32::new(1)).collect(),
+            full: FreeList::new(descriptor_count),
+            bare: FreeList::new(descriptor_count),
+            holds: AtomicUsize::new(1),
+            exhausted: AtomicU64::new(0),
+            region,
+        });
+        let shared = NonNull::from(Box::leak(shared));
+        for index in 0..descriptor_count {
+            let mut descriptor = Descriptor::bare(shared.as_ptr());
+            if index < buffer_count {
+                descriptor.kind = SegmentKind::Pool;
+                descriptor.buffer = index;
+            }
+            // SAFETY: `index` is below `descriptor_count`, for which the block was allocated.
+            unsafe { descriptors.add(index as usize).write(descriptor) };
+        }
+        // SAFETY: `shared` was leaked just now and is freed only by `release_holds`.
+        let this = unsafe { shared.as_ref() };
+        this.full.push(&(0..buffer_count).collect::<alloc::vec::Vec<_>>());
+        this.bare.push(&(buffer_count..descriptor_count).collect::<alloc::vec::Vec<_>>());
+        shared
+    }
+
+    fn descriptor_layout(count: u32) -> Layout {
+        Layout::array::<Descriptor>(count as usize).expect("descriptor count is limited to u32 and 128 bytes each")
+    }
+
+    /// The descriptor with this index.
+    #[inline(always)]
+    pub(crate) fn descriptor(&self, index: u32) -> NonNull<Descriptor> {
+        debug_assert!(index < self.descriptor_count);
+        // SAFETY: only indices that came from a list of this pool get here, and they are below `descriptor_count`.
+        unsafe { self.descriptors.add(index as usize) }
+    }
+
+    /// The index of a descriptor of this pool.
+    #[inline(always)]
+    pub(crate) fn index(&self, descriptor: NonNull<Descriptor>) -> u32 {
+        // SAFETY: both point into the one allocation of this pool's descriptors.
+        let offset = unsafe { descriptor.offset_from(self.descriptors) };
+        offset as u32
+    }
+
+    /// First byte of a buffer.
+    #[inline(always)]
+    pub(crate) fn buffer_start(&self, buffer: u32) -> *mut u8 {
+        debug_assert!(buffer < self.buffer_count);
+        // SAFETY: the region holds `buffer_count` buffers of `buffer_size` bytes.
+        unsafe { self.buffers.as_ptr().add(buffer as usize * self.buffer_size as usize) }
+    }
+
+    /// Memory that one packet of one segment is accounted for.
+    #[inline(always)]
+    pub(crate) fn truesize(&self) -> u32 {
+        self.buffer_size + size_of::<Descriptor>() as u32
+    }
+
+    /// True if there is one reference to the buffer, the caller's.
+    #[inline(always)]
+    pub(crate) fn is_exclusive(&self, buffer: u32) -> bool {
+        // Acquire: reads by a window that has gone happen before the writes this permits.
+        self.references[buffer as usize].load(Ordering::Acquire) == 1
+    }
+
+    /// Adds `n` references to a buffer that the caller has one of.
+    #[inline(always)]
+    pub(crate) fn add_references(&self, buffer: u32, n: u32) {
+        // Relaxed, as in `Arc::clone`: the caller's own reference keeps the buffer alive.
+        self.references[buffer as usize].fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Gives back `n` references; true if they were the last.
+    #[inline(always)]
+    pub(crate) fn drop_references(&self, buffer: u32, n: u32) -> bool {
+        let count = &self.references[buffer as usize];
+        if count.load(Ordering::Acquire) == n {
+            // Nobody else can add references: all there are belong to the caller. Leave one for the next owner.
+            count.store(1, Ordering::Relaxed);
+            return true;
+        }
+        if count.fetch_sub(n, Ordering::Release) == n {
+            fence(Ordering::Acquire);
+            count.store(1, Ordering::Relaxed);
+            return true;
+        }
+        false
+    }
+
+    /// Ends the use of one descriptor: afterwards it is free and belongs on the list returned.
+    ///
+    /// # Safety
+    /// The caller owns the descriptor, which is one of this pool, and uses it no more except to put it on that list.
+    #[inline(always)]
+    pub(crate) unsafe fn release(&self, descriptor: NonNull<Descriptor>) -> Free {
+        // SAFETY: the caller owns the descriptor.
+        let d = unsafe { &mut *descriptor.as_ptr() };
+        match d.kind {
+            SegmentKind::Pool if self.drop_references(d.buffer, 1) => return Free::Full,
+            SegmentKind::Pool | SegmentKind::Virtual | SegmentKind::Bare => {}
+            SegmentKind::External => {
+                // SAFETY: an external descriptor holds one count of the `Arc` that was made raw for it.
+                drop(unsafe { Arc::from_raw(d.external) });
+                d.external = core::ptr::null();
+            }
+        }
+        d.kind = SegmentKind::Bare;
+        Free::Bare
+    }
+
+    /// Takes descriptors off a shared list; the caller holds a handle of this pool.
+    pub(crate) fn take(&self, list: Free, out: &mut [u32]) -> usize {
+        let n = self.list(list).pop(out);
+        self.holds.fetch_add(n, Ordering::Relaxed);
+        n
+    }
+
+    /// Number of descriptors beyond one per buffer.
+    pub(crate) fn windows(&self) -> usize {
+        (self.descriptor_count - self.buffer_count) as usize
+    }
+
+    fn list(&self, list: Free) -> &FreeList {
+        match list {
+            Free::Full => &self.full,
+            Free::Bare => &self.bare,
+        }
+    }
+
+    /// Puts free descriptors onto a shared list.
+    ///
+    /// # Safety
+    /// The caller owns them, uses them no more, and they belong on this list. `this` may be gone afterwards unless the
+    /// caller holds a handle.
+    pub(crate) unsafe fn give(this: NonNull<Self>, list: Free, indices: &[u32]) {
+        // SAFETY: the descriptors given back still hold the pool.
+        unsafe { this.as_ref() }.list(list).push(indices);
+        // SAFETY: their holds are released once, here.
+        unsafe { Self::release_holds(this, indices.len()) };
+    }
+
+    /// One more handle.
+    pub(crate) fn hold(&self) {
+        self.holds.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Releases `n` holds and frees the pool if they were the last.
+    ///
+    /// # Safety
+    /// The caller owns `n` holds and gives them up.
+    pub(crate) unsafe fn release_holds(this: NonNull<Self>, n: usize) {
+        if n == 0 {
+            return;
+        }
+        // SAFETY: the holds given up keep the pool alive until the subtraction.
+        if unsafe { this.as_ref() }.holds.fetch_sub(n, Ordering::Release) == n {
+            fence(Ordering::Acquire);
+            // SAFETY: no handle and no descriptor outside the lists is left, so nobody can reach the pool any more.
+            drop(unsafe { Box::from_raw(this.as_ptr()) });
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Descriptors own nothing while they are free, so the block goes without visiting them.
+        let layout = Self::descriptor_layout(self.descriptor_count);
+        // SAFETY: allocated in `new` with this layout, freed once.
+        unsafe { dealloc(self.descriptors.as_ptr().cast(), layout) }
+    }
+}
