@@ -6,14 +6,27 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod driver;
+pub mod offload;
 pub mod packet;
 pub mod pool;
+pub mod port;
+pub mod qdisc;
 mod sync;
 pub mod time;
+pub mod xmit;
 
+pub use driver::{
+    Capabilities, Completion, Completions, Driver, DriverError, DriverQueue, Features, LinkState, MacAddress, Refusal,
+    Statistics,
+};
+pub use offload::{GroHandler, NotSegmented, ReceiveOffload, SegmentError, Segmenter};
 pub use packet::{
     Burst, Cutter, Gso, GsoKind, HeaderOffsets, Packet, PacketError, PacketQueue, PartialChecksum, ReceiveChecksum,
     Segment, Segments, VlanTag,
 };
 pub use pool::{DmaRegion, Iova, PacketPool, PoolCache, PoolConfig, PoolError};
+pub use port::{Port, PortBuilder};
+pub use qdisc::{Dequeue, DropReason, Dropped, Drops, Fifo, FifoLimit, Qdisc, QdiscError, QdiscStatistics};
 pub use time::{Instant, Rate};
+pub use xmit::{Member, XmitPolicy};
