@@ -6,6 +6,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod checksum;
 pub mod driver;
 pub mod offload;
 pub mod packet;
