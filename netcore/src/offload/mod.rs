@@ -6,7 +6,7 @@ mod handler;
 
 pub use handler::{GroEnd, GroHandler, GroHeader, GroMerge, GroNext, GroPair, GroView};
 
-use crate::driver::Statistics;
+use crate::driver::{Features, Statistics};
 use crate::packet::{Burst, Packet, PacketError};
 use crate::pool::PoolCache;
 use crate::time::Instant;
@@ -97,12 +97,18 @@ pub struct NotSegmented {
 
 /// Cutting super-packets into wire packets, and the other things a device may not do itself.
 pub trait Segmenter: Send {
-    /// Cuts `packet` and adds the wire packets, with final checksums, to the back of `out`; says how many. A packet that is
-    /// no super-packet passes through with its checksum filled in.
+    /// Cuts `packet` and adds the wire packets to the back of `out`; says how many. Checksums are final, or left to the
+    /// device as requests where `features` says that it fills them in. A packet that is no super-packet passes through.
     ///
     /// # Errors
     /// [`NotSegmented`] with the packet; nothing was added to `out`.
-    fn segment(&mut self, packet: Packet, cache: &mut PoolCache, out: &mut Burst) -> Result<usize, NotSegmented>;
+    fn segment(
+        &mut self,
+        packet: Packet,
+        features: Features,
+        cache: &mut PoolCache,
+        out: &mut Burst,
+    ) -> Result<usize, NotSegmented>;
 
     /// Fills in the checksum that [`Packet::transmit_checksum`] asks for and clears the request (Linux:
     /// `skb_checksum_help`).

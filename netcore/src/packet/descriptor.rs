@@ -22,6 +22,7 @@ pub(crate) enum SegmentKind {
 ///
 /// The first cache line is all that moving, parsing and merging touch; the second holds metadata that `flags` declares
 /// valid, so that taking a descriptor from a pool writes one line.
+#[derive(Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Descriptor {
     /// First byte of the window; dangling for `Virtual` and `Bare`.
@@ -131,6 +132,7 @@ impl Descriptor {
     }
 
     /// Copies all metadata, not the window, from `other`.
+    #[inline(always)]
     pub(crate) fn copy_metadata(&mut self, other: &Self) {
         self.checksum_state = other.checksum_state;
         self.flags = other.flags;

@@ -1,6 +1,7 @@
 //! What a packet knows besides its bytes.
 
 use super::Packet;
+use super::descriptor::Descriptor;
 use crate::time::{Instant, Rate};
 use bitflags::bitflags;
 
@@ -131,6 +132,48 @@ pub struct HeaderOffsets {
     pub inner_network: u16,
     /// Transport header inside a tunnel.
     pub inner_transport: u16,
+}
+
+/// All metadata of a packet at one moment, to be given to others cut from it.
+#[derive(Clone)]
+pub struct Metadata(Descriptor);
+
+// SAFETY: the descriptor copy holds metadata only; its pointers are null.
+unsafe impl Send for Metadata {}
+// SAFETY: as above.
+unsafe impl Sync for Metadata {}
+
+impl Metadata {
+    /// Makes it that of an ordinary packet: not a super-packet.
+    pub fn clear_gso(&mut self) {
+        self.0.flags &= !flags::GSO;
+    }
+
+    /// Replaces the checksum request.
+    pub fn set_transmit_checksum(&mut self, request: Option<PartialChecksum>) {
+        self.0.flags &= !flags::TX_CHECKSUM;
+        if let Some(PartialChecksum { start, offset }) = request {
+            self.0.flags |= flags::TX_CHECKSUM;
+            self.0.checksum_start = start;
+            self.0.checksum_offset = offset;
+        }
+    }
+
+    /// Replaces the header offsets.
+    pub fn set_offsets(&mut self, offsets: HeaderOffsets) {
+        self.0.flags |= flags::OFFSETS;
+        self.0.network = offsets.network;
+        self.0.transport = offsets.transport;
+        self.0.inner_mac = offsets.inner_mac;
+        self.0.inner_network = offsets.inner_network;
+        self.0.inner_transport = offsets.inner_transport;
+    }
+}
+
+impl core::fmt::Debug for Metadata {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Metadata").finish_non_exhaustive()
+    }
 }
 
 const CHECKSUM_COMPLETE: u8 = 0xff;
@@ -408,6 +451,19 @@ impl Packet {
     #[inline(always)]
     pub fn set_truesize(&mut self, bytes: usize) {
         self.descriptor_mut().truesize = u32::try_from(bytes).unwrap_or(u32::MAX);
+    }
+
+    /// A copy of all metadata.
+    pub fn metadata(&self) -> Metadata {
+        let mut copy = Descriptor::bare(core::ptr::null());
+        copy.copy_metadata(self.descriptor());
+        Metadata(copy)
+    }
+
+    /// Replaces all metadata by a copy taken earlier, of this packet or of another.
+    #[inline(always)]
+    pub fn set_metadata(&mut self, metadata: &Metadata) {
+        self.descriptor_mut().copy_metadata(&metadata.0);
     }
 
     /// Copies all metadata of `other`, but not its bytes and truesize.

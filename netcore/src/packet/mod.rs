@@ -23,7 +23,7 @@ mod segment;
 
 pub use burst::Burst;
 pub use cut::Cutter;
-pub use metadata::{Gso, GsoKind, HeaderOffsets, PartialChecksum, ReceiveChecksum, VlanTag};
+pub use metadata::{Gso, GsoKind, HeaderOffsets, Metadata, PartialChecksum, ReceiveChecksum, VlanTag};
 pub use queue::PacketQueue;
 pub use segment::{Segment, Segments};
 
@@ -393,6 +393,34 @@ impl Packet {
         d.truesize = d.truesize.saturating_add(truesize);
     }
 
+    /// Adds the bytes of `tail` from `skip` on behind this packet's, without copying: how receive offload merges a payload.
+    /// `tail`'s metadata is forgotten; segments that end up empty go into `cache`.
+    ///
+    /// # Errors
+    /// [`PacketError::OutOfRange`] and [`PacketError::TooLong`]; `tail` is then returned to `cache`.
+    #[inline(always)]
+    pub fn append_from(&mut self, mut tail: Self, skip: usize, cache: &mut PoolCache) -> Result<(), PacketError> {
+        let (own, more) = (self.len(), tail.len());
+        if skip >= more || own + more > MAX_PACKET_LEN {
+            cache.put(tail);
+            return match skip {
+                skip if skip >= more => Err(PacketError::OutOfRange { offset: skip, end: skip + 1, len: more }),
+                _ => Err(PacketError::TooLong { len: own + more }),
+            };
+        }
+        let d = tail.descriptor_mut();
+        if (skip as u32) < d.len && d.kind != SegmentKind::Virtual {
+            // SAFETY: `skip` is less than the length of the window.
+            d.data = unsafe { d.data.add(skip) };
+            d.len -= skip as u32;
+            d.total -= skip as u32;
+            self.append_within_limits(tail);
+        } else if let Some(rest) = tail.without_front(skip, cache) {
+            self.append_within_limits(rest);
+        }
+        Ok(())
+    }
+
     /// Puts `head` in front of this packet: the result has `head`'s bytes, then this packet's, and this packet's
     /// metadata with the header offsets moved. For headers in front of shared or lent bytes.
     ///
@@ -453,6 +481,32 @@ impl Packet {
             skip = 0;
         }
         Ok(())
+    }
+
+    /// The one's complement sum of the bytes from `offset` to the end; virtual bytes are zeros and cost nothing.
+    ///
+    /// An offset behind the end gives the sum of nothing.
+    #[inline]
+    pub fn sum_from(&self, offset: usize) -> crate::checksum::Sum {
+        if self.is_linear() {
+            return crate::checksum::sum(self.head().get(offset..).unwrap_or(&[]));
+        }
+        let mut skip = offset;
+        let mut summed = 0;
+        let mut sum = crate::checksum::Sum::ZERO;
+        for segment in self.segments() {
+            let len = segment.len();
+            if skip >= len {
+                skip -= len;
+                continue;
+            }
+            if let Some(bytes) = segment.bytes() {
+                sum = sum.plus_at(crate::checksum::sum(&bytes[skip..]), summed);
+            }
+            summed += len - skip;
+            skip = 0;
+        }
+        sum
     }
 
     /// All bytes in one vector; virtual bytes are zeros.

@@ -36,6 +36,11 @@ impl<'a> Segment<'a> {
         self.descriptor.kind == SegmentKind::Virtual
     }
 
+    /// True if a window into the segment takes its descriptor from `pool`.
+    pub(crate) fn is_served_by(&self, pool: *const crate::pool::Shared) -> bool {
+        self.descriptor.kind != SegmentKind::Pool || core::ptr::eq(self.descriptor.pool, pool)
+    }
+
     /// Where a device finds the bytes; `None` if they are not in memory mapped for one (then the driver copies).
     pub fn iova(&self) -> Option<u64> {
         let d = self.descriptor;

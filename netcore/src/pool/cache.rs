@@ -180,6 +180,12 @@ impl PoolCache {
         Ok(())
     }
 
+    /// True if windows into every segment of `packet` come from this cache: its buffers are of this pool, or caller memory,
+    /// or virtual.
+    pub fn serves(&self, packet: &Packet) -> bool {
+        packet.segments().all(|segment| segment.is_served_by(self.shared.as_ptr()))
+    }
+
     #[inline(always)]
     pub(crate) fn take_bare(&mut self) -> Result<NonNull<Descriptor>, PoolError> {
         match self.bare.pop() {

@@ -27,6 +27,10 @@ use alloc::vec::Vec;
 /// Packets taken from a qdisc at a time (Linux: `dev_weight`).
 const QUOTA: usize = 64;
 
+/// Every way a device can fill in TCP and UDP checksums.
+const CHECKSUMS: Features =
+    Features::TX_CHECKSUM_GENERIC.union(Features::TX_CHECKSUM_IPV4).union(Features::TX_CHECKSUM_IPV6);
+
 struct TransmitQueue {
     qdisc: Box<dyn Qdisc>,
     limit: Option<QueueLimit>,
@@ -278,28 +282,27 @@ impl<D: Driver> Port<D> {
         };
         let needs_checksum = !needs_segmenter
             && packet.transmit_checksum().is_some()
-            && !caps.features.intersects(
-                Features::TX_CHECKSUM_GENERIC | Features::TX_CHECKSUM_IPV4 | Features::TX_CHECKSUM_IPV6,
-            );
+            && !caps.features.intersects(CHECKSUMS);
         if needs_segmenter {
             self.counters.software_segmented += 1;
-            self.in_software(queue, packet);
+            self.in_software(queue, packet, Features::empty());
         } else if needs_checksum {
             self.counters.software_checksummed += 1;
-            self.in_software(queue, packet);
+            self.in_software(queue, packet, Features::empty());
         } else {
             self.transmit[queue].ready.push(packet);
         }
     }
 
-    /// Segments, or fills the checksum of a packet that is no super-packet.
-    fn in_software(&mut self, queue: usize, packet: Packet) {
+    /// Segments, or fills the checksum of a packet that is no super-packet, without using the features `withheld`.
+    fn in_software(&mut self, queue: usize, packet: Packet, withheld: Features) {
         let Some(segmenter) = &mut self.segmenter else {
             self.counters.tx_dropped += 1;
             self.cache.put(packet);
             return;
         };
-        if let Err(failed) = segmenter.segment(packet, &mut self.cache, &mut self.transmit[queue].ready) {
+        let features = self.driver.capabilities().features - withheld;
+        if let Err(failed) = segmenter.segment(packet, features, &mut self.cache, &mut self.transmit[queue].ready) {
             self.counters.tx_dropped += 1;
             self.cache.put(failed.packet);
         }
@@ -347,7 +350,8 @@ impl<D: Driver> Port<D> {
                     self.transmit[index].ready.push(packet);
                 }
             } else {
-                self.in_software(index, packet);
+                // What the device refused once is not asked of it again for this packet.
+                self.in_software(index, packet, CHECKSUMS);
             }
             self.transmit[index].ready.append(&mut later);
         }
@@ -361,7 +365,7 @@ impl<D: Driver> Port<D> {
                 continue;
             }
             match &mut self.segmenter {
-                Some(segmenter) => match segmenter.segment(packet, &mut self.cache, to) {
+                Some(segmenter) => match segmenter.segment(packet, Features::empty(), &mut self.cache, to) {
                     Ok(_) => self.counters.rx_segmented += 1,
                     Err(failed) => {
                         self.counters.rx_dropped += 1;

@@ -63,7 +63,13 @@ impl Driver for Loopback {
 struct Chopper;
 
 impl Segmenter for Chopper {
-    fn segment(&mut self, mut packet: Packet, cache: &mut PoolCache, out: &mut Burst) -> Result<usize, NotSegmented> {
+    fn segment(
+        &mut self,
+        mut packet: Packet,
+        _features: Features,
+        cache: &mut PoolCache,
+        out: &mut Burst,
+    ) -> Result<usize, NotSegmented> {
         let size = packet.gso().map_or(packet.len(), |gso| usize::from(gso.size));
         packet.set_transmit_checksum(None);
         let pieces: Vec<_> = packet.to_vec().chunks(size).map(|c| cache.copy_from_slice(c).unwrap()).collect();

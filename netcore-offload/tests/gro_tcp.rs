@@ -1,0 +1,249 @@
+//! GRO of TCP: the cases of the kernel's own self test, and one test per rule.
+
+mod common;
+
+use common::*;
+use netcore::{GsoKind, Packet, ReceiveChecksum, VlanTag};
+use netcore_offload::{GroConfig, GroTable};
+
+fn payloads(packets: &[Packet], header: usize) -> Vec<usize> {
+    packets.iter().map(|p| p.len() - header).collect()
+}
+
+fn merged(frames: &[Tcp]) -> Vec<usize> {
+    let bytes: Vec<_> = frames.iter().map(Tcp::frame).collect();
+    payloads(&poll(GroConfig::default(), &bytes, &mut pool().cache()), frames[0].header_len())
+}
+
+/// Every scenario of the exam file, for each address family it names.
+#[test]
+fn kernel_selftest_scenarios() {
+    let Some(path) = netcore_test::shared("exams/gro_selftest.json") else { return };
+    let exam: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut ran = 0;
+    for scenario in exam["scenarios"].as_array().unwrap() {
+        let id = scenario["id"].as_str().unwrap();
+        let packets = scenario["packets"].as_array().unwrap();
+        // Scenarios made of descriptions rather than of TCP packets belong to other protocols' tests.
+        if packets.iter().any(|p| p.get("seq_off").is_none() || p.get("payload").is_none_or(|v| !v.is_u64())) {
+            continue;
+        }
+        for family in scenario["protocols"].as_array().unwrap() {
+            let v6 = match family.as_str().unwrap() {
+                "ipv4" => false,
+                "ipv6" => true,
+                _ => continue,
+            };
+            let number = |p: &serde_json::Value, key: &str, default: u64| p.get(key).map_or(default, |v| v.as_u64().unwrap());
+            let frames: Vec<Tcp> = packets
+                .iter()
+                .map(|p| {
+                    let mut flags = ACK;
+                    if number(p, "psh", 0) == 1 {
+                        flags |= PSH;
+                    }
+                    if number(p, "syn", 0) == 1 {
+                        flags |= SYN;
+                    }
+                    Tcp {
+                        v6,
+                        seq: 100 + number(p, "seq_off", 0) as u32,
+                        ack: 100 + number(p, "ack_off", 0) as u32,
+                        flags,
+                        tos: if v6 { (number(p, "tclass_high_nibble_v6", 0) << 4) as u8 } else { number(p, "tos_v4", 0) as u8 },
+                        id: number(p, "id", 0) as u16,
+                        df: number(p, "df", 1) == 1,
+                        bad_checksum: p.get("csum_delta").is_some(),
+                        ..Tcp::with_payload(number(p, "payload", 0) as usize)
+                    }
+                })
+                .collect();
+            let expected: Vec<usize> =
+                scenario["expect_payloads"].as_array().unwrap().iter().map(|v| v.as_u64().unwrap() as usize).collect();
+            assert_eq!(merged(&frames), expected, "{id}, IPv{}", if v6 { 6 } else { 4 });
+            ran += 1;
+        }
+    }
+    assert!(ran >= 26, "{ran} scenarios ran");
+}
+
+#[test]
+fn forty_five_segments_of_1448_fill_an_aggregate() {
+    for v6 in [false, true] {
+        let frames = train(&Tcp { v6, ..Tcp::default() }, 64, 1448);
+        let expected = if v6 { vec![65160, 27512] } else { vec![65160, 27512] };
+        assert_eq!(merged(&frames), expected);
+    }
+}
+
+#[test]
+fn vxlan_aggregates_of_1398_saturate_at_46_segments() {
+    let base = Tcp { tunnel: Some(Vxlan::default()), options: vec![1; 12], ..Tcp::default() };
+    let mut frames = train(&base, 64, 1398);
+    for (i, frame) in frames.iter_mut().enumerate() {
+        frame.tunnel.as_mut().unwrap().id = i as u16;
+    }
+    assert_eq!(merged(&frames), [64308, 25164]);
+}
+
+#[test]
+fn a_merged_packet_has_true_headers_and_a_partial_checksum() {
+    let bytes: Vec<_> = train(&Tcp::default(), 3, 1000).iter().map(Tcp::frame).collect();
+    let mut cache = pool().cache();
+    let packets = poll(GroConfig::default(), &bytes, &mut cache);
+    let packet = &packets[0];
+    let gso = packet.gso().unwrap();
+    assert_eq!((gso.kind, gso.size, gso.segments), (GsoKind::TCPV4, 1000, 3));
+    let head = packet.head();
+    assert_eq!(u16::from_be_bytes([head[16], head[17]]), 3040);
+    assert!(netcore::checksum::sum(&head[14..34]).is_valid());
+    let request = packet.transmit_checksum().unwrap();
+    assert_eq!((request.start, request.offset), (34, 16));
+    assert_eq!(packet.receive_checksum(), ReceiveChecksum::Unnecessary { levels: 1 });
+    let payload: Vec<u8> = packet.to_vec()[54..].to_vec();
+    let expected: Vec<u8> = train(&Tcp::default(), 3, 1000).iter().flat_map(|t| t.payload.clone()).collect();
+    assert_eq!(payload, expected);
+}
+
+#[test]
+fn a_bad_inner_checksum_goes_up_alone_unmarked_and_loses_nothing() {
+    for checksum in [false, true] {
+        let base = Tcp { tunnel: Some(Vxlan { checksum, ..Vxlan::default() }), ..Tcp::default() };
+        let mut frames = train(&base, 6, 1000);
+        frames[2].bad_checksum = true;
+        let bytes: Vec<_> = frames.iter().map(Tcp::frame).collect();
+        let mut cache = pool().cache();
+        let packets = poll(GroConfig::default(), &bytes, &mut cache);
+        // The damaged packet overtakes what is held; the segments behind it find a gap.
+        assert_eq!(payloads(&packets, frames[0].header_len()), [1000, 2000, 3000]);
+        assert_eq!(packets[0].receive_checksum(), ReceiveChecksum::None);
+        assert_eq!(packets[0].to_vec(), bytes[2]);
+    }
+}
+
+#[test]
+fn fields_that_must_agree_end_a_run() {
+    let change: [(&str, fn(&mut Tcp)); 9] = [
+        ("ack", |t| t.ack += 1),
+        ("window", |t| t.window -= 1),
+        ("ttl", |t| t.ttl += 1),
+        ("tos", |t| t.tos = 4),
+        ("ece", |t| t.flags |= ECE),
+        ("cwr", |t| t.flags |= CWR),
+        ("sequence", |t| t.seq += 1),
+        ("options", |t| t.options = vec![1; 4]),
+        ("urg", |t| t.flags |= URG),
+    ];
+    for (name, change) in change {
+        for v6 in [false, true] {
+            for tunnel in [None, Some(Vxlan::default()), Some(Vxlan { v6: true, checksum: true, ..Vxlan::default() })] {
+                let mut frames = train(&Tcp { v6, tunnel, ..Tcp::default() }, 3, 500);
+                change(&mut frames[1]);
+                assert!(merged(&frames).len() >= 2, "{name}");
+                assert_eq!(merged(&frames[..1]).len(), 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn flows_that_differ_anywhere_never_merge() {
+    let base = Tcp { tunnel: Some(Vxlan::default()), ..Tcp::default() };
+    let change: [(&str, fn(&mut Tcp)); 6] = [
+        ("vni", |t| t.tunnel.as_mut().unwrap().vni += 1),
+        ("outer source port", |t| t.tunnel.as_mut().unwrap().sport += 1),
+        ("outer checksum present", |t| t.tunnel.as_mut().unwrap().checksum = true),
+        ("outer family", |t| t.tunnel.as_mut().unwrap().v6 = true),
+        ("inner port", |t| t.sport += 1),
+        ("vlan", |t| t.vlan = vec![(0x8100, 5)]),
+    ];
+    for (name, change) in change {
+        let mut frames = train(&base, 2, 500);
+        change(&mut frames[1]);
+        let bytes: Vec<_> = frames.iter().map(Tcp::frame).collect();
+        let packets = poll(GroConfig::default(), &bytes, &mut pool().cache());
+        assert_eq!(packets.len(), 2, "{name}");
+        assert_eq!(packets[0].to_vec(), bytes[0], "{name}: different flows wait beside each other");
+    }
+}
+
+#[test]
+fn interleaved_flows_keep_merging_and_a_ninth_evicts_the_oldest() {
+    let flows = |n: u16| -> Vec<Vec<u8>> {
+        let trains: Vec<_> = (0..n).map(|f| train(&Tcp { sport: f, ..Tcp::default() }, 4, 100)).collect();
+        (0..4).flat_map(|i| trains.iter().map(move |t| t[i].frame()).collect::<Vec<_>>()).collect()
+    };
+    let mut cache = pool().cache();
+    assert_eq!(poll(GroConfig::default(), &flows(8), &mut cache).len(), 8);
+    assert_eq!(poll(GroConfig::default(), &flows(9), &mut cache).len(), 36);
+    let mut large = GroConfig::default();
+    large.table = GroTable::large();
+    assert_eq!(poll(large, &flows(500), &mut cache).len(), 500);
+}
+
+#[test]
+fn packets_differ_by_vlan_metadata_and_receive_hash() {
+    let bytes: Vec<_> = train(&Tcp::default(), 2, 100).iter().map(Tcp::frame).collect();
+    let mut cache = pool().cache();
+    let mut tag = 0;
+    let packets = poll_with(GroConfig::default(), &bytes, &mut cache, |p| {
+        tag += 1;
+        p.set_vlan(Some(VlanTag { tpid: 0x8100, tci: tag }));
+    });
+    assert_eq!(packets.len(), 2);
+    let mut hash = 8;
+    let packets = poll_with(GroConfig::default(), &bytes, &mut cache, |p| {
+        hash += 8;
+        p.set_hash(Some(hash), true);
+    });
+    assert_eq!(packets.len(), 2);
+}
+
+#[test]
+fn padded_frames_and_frames_with_options_never_merge() {
+    let mut frames: Vec<_> = train(&Tcp::default(), 3, 4).iter().map(Tcp::frame).collect();
+    frames[1].extend([0, 0]);
+    assert_eq!(poll(GroConfig::default(), &frames, &mut pool().cache()).len(), 3);
+}
+
+mod rules_of_2015 {
+    use super::*;
+
+    fn count(tunnel: Vxlan, verdict: ReceiveChecksum, config: GroConfig) -> usize {
+        let bytes: Vec<_> =
+            train(&Tcp { tunnel: Some(tunnel), ..Tcp::default() }, 4, 1000).iter().map(Tcp::frame).collect();
+        poll_with(config, &bytes, &mut pool().cache(), |p| p.set_receive_checksum(verdict)).len()
+    }
+
+    /// The table of walks of one VXLAN packet: by verdict of the NIC and outer checksum, before and after 2021.
+    #[test]
+    fn tunnel_gate_before_and_after_2021() {
+        use ReceiveChecksum::{None, Unnecessary};
+        let old = GroConfig::linux_4_0;
+        let new = GroConfig::linux_current;
+        let zero = Vxlan::default();
+        let present = Vxlan { checksum: true, ..Vxlan::default() };
+        for (verdict, tunnel, merges_old, merges_new) in [
+            (Unnecessary { levels: 1 }, &present, true, true),
+            (Unnecessary { levels: 2 }, &present, true, true),
+            (Unnecessary { levels: 1 }, &zero, false, true),
+            (Unnecessary { levels: 2 }, &zero, true, true),
+            (None, &zero, false, true),
+            (None, &present, true, true),
+        ] {
+            assert_eq!(count(tunnel.clone(), verdict, old()) == 1, merges_old, "2015 {verdict:?} {tunnel:?}");
+            assert_eq!(count(tunnel.clone(), verdict, new()) == 1, merges_new, "today {verdict:?} {tunnel:?}");
+        }
+    }
+
+    #[test]
+    fn constant_ids_merge_today_but_not_in_2015() {
+        let mut frames = train(&Tcp::default(), 3, 100);
+        frames.iter_mut().for_each(|f| f.id = 7);
+        let bytes: Vec<_> = frames.iter().map(Tcp::frame).collect();
+        assert_eq!(poll(GroConfig::linux_4_0(), &bytes, &mut pool().cache()).len(), 3);
+        let today = poll(GroConfig::linux_current(), &bytes, &mut pool().cache());
+        assert_eq!(today.len(), 1);
+        assert!(today[0].gso().unwrap().kind.contains(GsoKind::TCP_FIXEDID));
+    }
+}
