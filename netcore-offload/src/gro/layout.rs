@@ -324,7 +324,8 @@ impl<'a> Walk<'a> {
         };
         Ok(Candidate {
             layout,
-            tag: (tag >> 32) as u32,
+            // The low half: the rotation has put the well-mixed high bits of the product there.
+            tag: tag as u32,
             seq,
             word,
             payload,
