@@ -15,6 +15,7 @@ pub mod port;
 pub mod qdisc;
 mod sync;
 pub mod time;
+pub mod wire;
 pub mod xmit;
 
 pub use driver::{
