@@ -7,7 +7,9 @@ extern crate alloc;
 extern crate std;
 
 pub mod checksum;
+pub mod dissect;
 pub mod driver;
+pub mod flow;
 pub mod offload;
 pub mod packet;
 pub mod pool;
@@ -18,6 +20,8 @@ pub mod time;
 pub mod wire;
 pub mod xmit;
 
+pub use dissect::{Dissection, TunnelPorts, dissect};
+pub use flow::FlowKey;
 pub use driver::{
     Capabilities, Completion, Completions, Driver, DriverError, DriverQueue, Features, LinkState, MacAddress, Refusal,
     Statistics,
