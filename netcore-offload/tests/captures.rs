@@ -124,7 +124,7 @@ fn own_capture_survives_gro_and_comes_back_from_gso() {
     let sha = "5b846ab22355fb70783bba12349aef9ab1b851be1a7e04565b7a39e502f9d8c4";
     for batch in [1000, 64, 17, 2] {
         check(
-            netcore_test::testdata("captures/gro_pair_wire.pcap"),
+            netcore_test::capture("gro_pair_wire.pcap"),
             batch,
             GroTable::linux_current(),
             &[(59036, 1_000_000, sha)],

@@ -321,8 +321,11 @@ impl ReceiveOffload for Gro {
     /// Linux: `napi_complete_done` and `napi_gro_flush`.
     fn end_poll(&mut self, budget_exhausted: bool, out: &mut Burst, _cache: &mut PoolCache, now: Instant) {
         if budget_exhausted {
-            let tick = self.tick(now);
-            self.flush_held(Some(tick), GroEnd::Timeout, out);
+            // With ticks longer than a millisecond Linux does not trust the age and flushes everything.
+            let coarse = self.config.tick > core::time::Duration::from_millis(1);
+            let older_than = (!coarse).then(|| self.tick(now));
+            let reason = if coarse { GroEnd::EndOfPoll } else { GroEnd::Timeout };
+            self.flush_held(older_than, reason, out);
         } else if self.config.flush_timeout.is_zero() {
             self.flush_held(None, GroEnd::EndOfPoll, out);
         } else {
