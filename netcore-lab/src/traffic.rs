@@ -86,6 +86,33 @@ impl RepeatedFlow {
         self
     }
 
+    /// Keeps the segments of full size only, numbered anew without gaps.
+    pub fn only_full(mut self) -> Self {
+        let full = self.segments.iter().map(|s| s.payload_len).max().unwrap_or(0);
+        self.segments.retain(|s| s.payload_len == full);
+        let (mut seq, mut id) = (None, None);
+        for segment in &mut self.segments {
+            let frame = &mut segment.frame;
+            let at = segment.tcp + 4;
+            let old = u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
+            let new = *seq.get_or_insert(old);
+            frame[at..at + 4].copy_from_slice(&new.to_be_bytes());
+            let checksum = segment.tcp + TcpHeader::CHECKSUM;
+            let updated = update32(get(frame, checksum), old, new);
+            put(frame, checksum, updated);
+            seq = Some(new.wrapping_add(full));
+            let at = segment.inner_network + 4;
+            let old = get(frame, at);
+            let new = *id.get_or_insert(old);
+            put(frame, at, new);
+            let checksum = update16(get(frame, segment.inner_network + 10), old, new);
+            put(frame, segment.inner_network + 10, checksum);
+            id = Some(new.wrapping_add(1));
+        }
+        self.bytes = full.wrapping_mul(self.segments.len() as u32);
+        self
+    }
+
     /// Writes the next frame into `frame`, which has [`RepeatedFlow::next_len`] bytes.
     pub fn write_next(&mut self, frame: &mut [u8]) {
         let segment = &self.segments[self.next];

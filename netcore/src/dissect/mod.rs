@@ -92,6 +92,8 @@ pub struct Dissection {
     pub tunnel: u16,
     /// Link header inside the innermost tunnel.
     pub inner_mac: u16,
+    /// What follows the link header inside the innermost tunnel.
+    pub inner_ethertype: Option<EtherType>,
     /// First byte after the innermost header that was understood.
     pub payload: u32,
     /// Why the walk ended early, and at which byte; `None` if it reached a payload.
@@ -156,6 +158,7 @@ fn dissect_from(frame: &[u8], start: usize, network: Option<EtherType>, ports: &
         vni: None,
         tunnel: 0,
         inner_mac: 0,
+        inner_ethertype: None,
         payload: start as u32,
         stopped: None,
     };
@@ -193,6 +196,8 @@ fn layer(
     };
     if d.depth == 0 {
         d.ethertype = ethertype;
+    } else {
+        d.inner_ethertype = Some(ethertype);
     }
     if ethertype != EtherType::IPV4 && ethertype != EtherType::IPV6 {
         return Ok(false);
