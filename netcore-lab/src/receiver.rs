@@ -191,7 +191,8 @@ fn payload_len(packet: &Packet) -> u32 {
 
 /// Computes the outer UDP checksum of a VXLAN frame over IPv4 without options.
 pub fn fill_outer_checksum(frame: &mut [u8]) {
-    let (source, destination) = ([frame[26], frame[27], frame[28], frame[29]], [frame[30], frame[31], frame[32], frame[33]]);
+    let (source, destination) =
+        ([frame[26], frame[27], frame[28], frame[29]], [frame[30], frame[31], frame[32], frame[33]]);
     frame[40..42].fill(0);
     let udp = &frame[34..];
     let pseudo = netcore::checksum::Sum::pseudo_ipv4(source, destination, 17, udp.len() as u32);

@@ -61,7 +61,9 @@ fn streams<'a>(frames: impl Iterator<Item = &'a [u8]>) -> BTreeMap<FlowKey, (usi
     }
     bytes
         .into_iter()
-        .map(|(key, stream)| (key, (stream.len(), Sha256::digest(&stream).iter().map(|b| format!("{b:02x}")).collect())))
+        .map(|(key, stream)| {
+            (key, (stream.len(), Sha256::digest(&stream).iter().map(|b| format!("{b:02x}")).collect()))
+        })
         .collect()
 }
 
@@ -163,10 +165,7 @@ fn every_capture_survives_gro_and_comes_back_from_gso() {
                 (59034, 900_000, "11453899227726bd968337eb498a09fc296490064e590846be101ad8b88bff13"),
             ],
         ),
-        (
-            "gro_pair_wire",
-            &[(59036, 1_000_000, "5b846ab22355fb70783bba12349aef9ab1b851be1a7e04565b7a39e502f9d8c4")],
-        ),
+        ("gro_pair_wire", &[(59036, 1_000_000, "5b846ab22355fb70783bba12349aef9ab1b851be1a7e04565b7a39e502f9d8c4")]),
         (
             "tcp_plain_v4_iperf3",
             &[(57454, 3_014_693, "c3e70d633fb385230eb552e894978f5bb51c6c07f1527a11c8c56cd71afc7363")],

@@ -34,7 +34,8 @@ fn kernel_selftest_scenarios() {
                 "ipv6" => true,
                 _ => continue,
             };
-            let number = |p: &serde_json::Value, key: &str, default: u64| p.get(key).map_or(default, |v| v.as_u64().unwrap());
+            let number =
+                |p: &serde_json::Value, key: &str, default: u64| p.get(key).map_or(default, |v| v.as_u64().unwrap());
             let frames: Vec<Tcp> = packets
                 .iter()
                 .map(|p| {
@@ -50,7 +51,11 @@ fn kernel_selftest_scenarios() {
                         seq: 100 + number(p, "seq_off", 0) as u32,
                         ack: 100 + number(p, "ack_off", 0) as u32,
                         flags,
-                        tos: if v6 { (number(p, "tclass_high_nibble_v6", 0) << 4) as u8 } else { number(p, "tos_v4", 0) as u8 },
+                        tos: if v6 {
+                            (number(p, "tclass_high_nibble_v6", 0) << 4) as u8
+                        } else {
+                            number(p, "tos_v4", 0) as u8
+                        },
                         id: number(p, "id", 0) as u16,
                         df: number(p, "df", 1) == 1,
                         bad_checksum: p.get("csum_delta").is_some(),

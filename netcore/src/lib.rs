@@ -1,5 +1,6 @@
 //! The vocabulary of netcore.
 #![no_std]
+#![warn(clippy::alloc_instead_of_core, clippy::std_instead_of_alloc, clippy::std_instead_of_core)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
@@ -21,11 +22,11 @@ pub mod wire;
 pub mod xmit;
 
 pub use dissect::{Dissection, TunnelPorts, dissect};
-pub use flow::FlowKey;
 pub use driver::{
     Capabilities, Completion, Completions, Driver, DriverError, DriverQueue, Features, LinkState, MacAddress, Refusal,
     Statistics,
 };
+pub use flow::FlowKey;
 pub use offload::{GroHandler, NotSegmented, ReceiveOffload, SegmentError, Segmenter};
 pub use packet::{
     Burst, Cutter, Gso, GsoKind, HeaderOffsets, Packet, PacketError, PacketQueue, PartialChecksum, ReceiveChecksum,

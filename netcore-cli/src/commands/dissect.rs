@@ -78,8 +78,12 @@ fn walk(record: &Record<'_>, ports: &TunnelPorts) -> Option<Dissection> {
 fn verdicts(checks: Option<netcore::dissect::Checksums>) -> Vec<String> {
     let Some(checks) = checks else { return Vec::new() };
     let word = |what: &str, verdict: ChecksumVerdict| match verdict {
-        ChecksumVerdict::Bad { found, expected } => Some(format!("bad {what} checksum {found:#06x}, should be {expected:#06x}")),
-        ChecksumVerdict::Partial { expected } => Some(format!("{what} checksum left to the device, will be {expected:#06x}")),
+        ChecksumVerdict::Bad { found, expected } => {
+            Some(format!("bad {what} checksum {found:#06x}, should be {expected:#06x}"))
+        }
+        ChecksumVerdict::Partial { expected } => {
+            Some(format!("{what} checksum left to the device, will be {expected:#06x}"))
+        }
         ChecksumVerdict::Absent => Some(format!("no {what} checksum")),
         ChecksumVerdict::Unverifiable => Some(format!("{what} checksum not verifiable")),
         _ => None,
@@ -116,7 +120,9 @@ fn addresses(bytes: &[u8], version: u8) -> (String, String) {
         4 => Ipv4Header::parse(bytes)
             .map(|(h, _, _)| (h.source().to_string(), h.destination().to_string()))
             .unwrap_or_default(),
-        _ => Ipv6Header::parse(bytes).map(|(h, _)| (h.source().to_string(), h.destination().to_string())).unwrap_or_default(),
+        _ => Ipv6Header::parse(bytes)
+            .map(|(h, _)| (h.source().to_string(), h.destination().to_string()))
+            .unwrap_or_default(),
     }
 }
 
@@ -151,7 +157,9 @@ fn upper_text(text: &mut String, frame: &[u8], network: &NetworkLayer, payload: 
                             let _ = write!(text, " {}-{}", block.left, block.right);
                         }
                     }
-                    Ok(TcpOption::Unknown { kind, data }) => drop(write!(text, " option {kind} ({} bytes)", data.len())),
+                    Ok(TcpOption::Unknown { kind, data }) => {
+                        drop(write!(text, " option {kind} ({} bytes)", data.len()))
+                    }
                     Ok(_) => {}
                     Err(error) => drop(write!(text, " [{error}]")),
                 }
@@ -260,9 +268,11 @@ fn machine(number: u64, seconds: Option<f64>, record: &Record<'_>, ports: &Tunne
     if let Some(d) = d {
         value["ethertype"] = json!(d.ethertype.0);
         value["vlans"] = json!(d.tci.iter().take(usize::from(d.tags)).collect::<Vec<_>>());
-        value["outer"] = d.outer.map_or(Value::Null, |n| layer_json(record.bytes, &n, d.outer_checksums(record.bytes, original)));
+        value["outer"] =
+            d.outer.map_or(Value::Null, |n| layer_json(record.bytes, &n, d.outer_checksums(record.bytes, original)));
         value["vni"] = json!(d.vni);
-        value["inner"] = d.inner.map_or(Value::Null, |n| layer_json(record.bytes, &n, d.inner_checksums(record.bytes, original)));
+        value["inner"] =
+            d.inner.map_or(Value::Null, |n| layer_json(record.bytes, &n, d.inner_checksums(record.bytes, original)));
         value["payload_offset"] = json!(d.payload);
         value["payload_len"] = json!(d.payload_len());
         value["stopped"] = json!(d.stopped.map(|(at, error)| format!("at byte {at}: {error}")));

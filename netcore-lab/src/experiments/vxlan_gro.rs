@@ -71,18 +71,19 @@ impl Scenario {
         let scenario: Self =
             toml::from_str(text).map_err(|source| LabError::Scenario { name: NAME, source: Box::new(source) })?;
         let check = |setting, value: u64, range: std::ops::RangeInclusive<u64>, allowed| {
-            if range.contains(&value) {
-                Ok(())
-            } else {
-                Err(LabError::Setting { name: NAME, setting, value, allowed })
-            }
+            if range.contains(&value) { Ok(()) } else { Err(LabError::Setting { name: NAME, setting, value, allowed }) }
         };
         check("link.rate_mbps", scenario.link.rate_mbps, 1..=400_000, "1 to 400000")?;
         check("nic.ring", scenario.nic.ring as u64, 1..=4096, "1 to 4096")?;
         check("nic.budget", scenario.nic.budget as u64, 1..=1024, "1 to 1024")?;
         check("receiver.hz", u64::from(scenario.receiver.hz), 1..=10_000, "1 to 10000")?;
         check("receiver.wire_ns", scenario.receiver.wire_ns, 1..=1_000_000, "1 to 1000000")?;
-        check("receiver.outer_ns", scenario.receiver.outer_ns, 0..=scenario.receiver.delivered_ns, "0 to delivered_ns")?;
+        check(
+            "receiver.outer_ns",
+            scenario.receiver.outer_ns,
+            0..=scenario.receiver.delivered_ns,
+            "0 to delivered_ns",
+        )?;
         check("run.seconds", scenario.run.seconds, 1..=60, "1 to 60")?;
         Ok(scenario)
     }
@@ -149,11 +150,35 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabError>
     let tunnel = measure(&scenario, old(), Some(old()), false)?;
     let p = &scenario.published;
     let rows = vec![
-        Row::compared("zero outer checksum", "4.0", "goodput", "Gbit/s", p.unmerged_gbps, gate.gbps(), p.tolerance_percent),
-        Row::compared("zero outer checksum", "4.0", "largest packet up", "bytes", 1398.0, f64::from(gate.largest()), 0.0),
+        Row::compared(
+            "zero outer checksum",
+            "4.0",
+            "goodput",
+            "Gbit/s",
+            p.unmerged_gbps,
+            gate.gbps(),
+            p.tolerance_percent,
+        ),
+        Row::compared(
+            "zero outer checksum",
+            "4.0",
+            "largest packet up",
+            "bytes",
+            1398.0,
+            f64::from(gate.largest()),
+            0.0,
+        ),
         Row::ours_only("outer checksum on", "4.0", "goodput", "Gbit/s", checksum.gbps()),
         Row::ours_only("outer checksum on", "4.0", "wire packets per packet up", "", checksum.factor()),
-        Row::compared("zero outer checksum", "current", "goodput", "Gbit/s", p.merged_gbps, today.gbps(), p.tolerance_percent),
+        Row::compared(
+            "zero outer checksum",
+            "current",
+            "goodput",
+            "Gbit/s",
+            p.merged_gbps,
+            today.gbps(),
+            p.tolerance_percent,
+        ),
         Row::compared(
             "zero outer checksum",
             "current",
@@ -165,7 +190,13 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabError>
         ),
         Row::ours_only("zero outer checksum", "current", "wire packets per packet up", "", today.factor()),
         Row::ours_only("merging on the tunnel device", "4.0 + cells", "goodput", "Gbit/s", tunnel.gbps()),
-        Row::ours_only("merging on the tunnel device", "4.0 + cells", "wire packets per packet up", "", tunnel.factor()),
+        Row::ours_only(
+            "merging on the tunnel device",
+            "4.0 + cells",
+            "wire packets per packet up",
+            "",
+            tunnel.factor(),
+        ),
     ];
 
     let mut vary = |change: &dyn Fn(&mut Scenario), cells: bool| -> Result<f64, LabError> {
@@ -186,10 +217,15 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabError>
     let outer = [vary(&|s| s.receiver.outer_ns = 1020, true)?, vary(&|s| s.receiver.outer_ns = 3060, true)?];
     let sensitivity = vec![
         format!("full segments without PSH, as in the report's capture: {full:.2} Gbit/s with today's rules"),
-        format!("PSH cleared only: {no_psh:.2} Gbit/s (the 1228 bytes left of each 64 KiB write are an aggregate of their own)"),
+        format!(
+            "PSH cleared only: {no_psh:.2} Gbit/s (the 1228 bytes left of each 64 KiB write are an aggregate of their own)"
+        ),
         format!("HZ 250 instead of 1000 (everything held goes up after each poll of 64): {hz_250:.2} Gbit/s"),
         format!("cost per wire packet -10 % / +10 %: {:.2} / {:.2} Gbit/s with today's rules", wire[0], wire[1]),
-        format!("a quarter / three quarters of the upper cost below the tunnel: {:.2} / {:.2} Gbit/s with cells", outer[0], outer[1]),
+        format!(
+            "a quarter / three quarters of the upper cost below the tunnel: {:.2} / {:.2} Gbit/s with cells",
+            outer[0], outer[1]
+        ),
     ];
 
     progress(1.0);
@@ -227,7 +263,12 @@ mod tests {
     fn the_figures_come_out_of_the_mechanism() {
         let experiment = run(&mut |_| ()).unwrap();
         let ours = |label: &str, profile: &str, metric: &str| {
-            experiment.rows.iter().find(|r| r.label == label && r.profile == profile && r.metric == metric).unwrap().ours
+            experiment
+                .rows
+                .iter()
+                .find(|r| r.label == label && r.profile == profile && r.metric == metric)
+                .unwrap()
+                .ours
         };
         let gate = ours("zero outer checksum", "4.0", "goodput");
         let checksum = ours("outer checksum on", "4.0", "goodput");

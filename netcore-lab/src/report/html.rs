@@ -134,7 +134,9 @@ fn stems(series: &Series) -> Option<String> {
             .ok()?;
         let color = RGBColor(31, 119, 180);
         chart
-            .draw_series(series.points.iter().map(|(x, y)| PathElement::new([(*x, 0.0), (*x, *y)], color.stroke_width(3))))
+            .draw_series(
+                series.points.iter().map(|(x, y)| PathElement::new([(*x, 0.0), (*x, *y)], color.stroke_width(3))),
+            )
             .ok()?;
         chart.draw_series(series.points.iter().map(|(x, y)| Circle::new((*x, *y), 3, color.filled()))).ok()?;
         area.present().ok()?;

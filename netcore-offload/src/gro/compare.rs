@@ -214,9 +214,12 @@ fn same_network(old: &[u8], new: &[u8], network: u16, end: u16, v6: bool) -> boo
     if v6 {
         let label = |b: &[u8]| u32::from_be_bytes(field_at(b, n)) & 0xf00f_ffff;
         let rest = n + 8..usize::from(end);
-        label(old) == label(new) && field_at::<1>(old, n + 6) == field_at::<1>(new, n + 6) && old.get(rest.clone()) == new.get(rest)
+        label(old) == label(new)
+            && field_at::<1>(old, n + 6) == field_at::<1>(new, n + 6)
+            && old.get(rest.clone()) == new.get(rest)
     } else {
-        field_at::<1>(old, n + 9) == field_at::<1>(new, n + 9) && field_at::<8>(old, n + 12) == field_at::<8>(new, n + 12)
+        field_at::<1>(old, n + 9) == field_at::<1>(new, n + 9)
+            && field_at::<8>(old, n + 12) == field_at::<8>(new, n + 12)
     }
 }
 
@@ -245,10 +248,7 @@ fn header_reason(held: &Held, candidate: &Candidate, old: &[u8], new: &[u8], rul
     if old.get(options.clone()) != new.get(options) {
         return Some(GroEnd::Options);
     }
-    let networks = [
-        (held.layout.network, held.layout.outer_v6),
-        (held.layout.inner_network, held.layout.inner_v6),
-    ];
+    let networks = [(held.layout.network, held.layout.outer_v6), (held.layout.inner_network, held.layout.inner_v6)];
     for (network, v6) in networks {
         let n = usize::from(network);
         let same = if v6 {

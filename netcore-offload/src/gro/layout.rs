@@ -140,14 +140,8 @@ impl Network<'_> {
 /// Why the packet goes up alone at once, without touching what is held.
 #[inline(always)]
 pub(super) fn walk(packet: &Packet, config: &GroConfig) -> Result<Candidate, GroEnd> {
-    let mut walk = Walk {
-        packet,
-        bytes: packet.head(),
-        len: packet.len(),
-        verdict: Verdict::new(packet),
-        flush: None,
-        tag: 0,
-    };
+    let mut walk =
+        Walk { packet, bytes: packet.head(), len: packet.len(), verdict: Verdict::new(packet), flush: None, tag: 0 };
     let mut layout = Layout::default();
     let (ethertype, network) = walk.link(0)?;
     if network != ETHERNET {

@@ -38,12 +38,7 @@ impl GroRules {
 
     /// The rules of Linux 4.0 (2015).
     pub const fn linux_4_0() -> Self {
-        Self {
-            ip_id: IpIdRule::Increment,
-            zero_checksum_tunnels: false,
-            cwr_takes_successor: true,
-            merge_super: false,
-        }
+        Self { ip_id: IpIdRule::Increment, zero_checksum_tunnels: false, cwr_takes_successor: true, merge_super: false }
     }
 }
 

@@ -8,7 +8,9 @@ mod tests;
 pub use verify::{ChecksumVerdict, Checksums};
 
 use crate::packet::HeaderOffsets;
-use crate::wire::{EtherType, EthernetHeader, Ipv4Header, Ipv6Header, Protocol, TcpHeader, UdpHeader, VxlanHeader, WireError};
+use crate::wire::{
+    EtherType, EthernetHeader, Ipv4Header, Ipv6Header, Protocol, TcpHeader, UdpHeader, VxlanHeader, WireError,
+};
 use alloc::vec::Vec;
 
 /// Tunnels inside tunnels are followed this far.

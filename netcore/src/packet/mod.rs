@@ -455,11 +455,7 @@ impl Packet {
     pub fn copy_to(&self, offset: usize, out: &mut [u8]) -> Result<(), PacketError> {
         let end = offset.checked_add(out.len()).filter(|end| *end <= self.len());
         let Some(_) = end else {
-            return Err(PacketError::OutOfRange {
-                offset,
-                end: offset.saturating_add(out.len()),
-                len: self.len(),
-            });
+            return Err(PacketError::OutOfRange { offset, end: offset.saturating_add(out.len()), len: self.len() });
         };
         let mut skip = offset;
         let mut filled = 0;

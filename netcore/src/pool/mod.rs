@@ -119,9 +119,11 @@ impl PacketPool {
     /// A pool in ordinary memory.
     pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
         let size = config.check()?;
-        let bytes = size
-            .checked_mul(config.buffers)
-            .ok_or(PoolError::Config { what: "buffers", value: config.buffers, allowed: "a total below the address space" })?;
+        let bytes = size.checked_mul(config.buffers).ok_or(PoolError::Config {
+            what: "buffers",
+            value: config.buffers,
+            allowed: "a total below the address space",
+        })?;
         let region = DmaRegion::heap(bytes).ok_or(PoolError::NoMemory { bytes })?;
         Self::from_region(region, config)
     }

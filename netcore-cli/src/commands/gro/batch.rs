@@ -61,6 +61,9 @@ mod tests {
     fn polls_by_count_and_by_time() {
         assert_eq!(cuts(Batch::Count { size: 2, seen: 0 }, &[1, 1, 1, 1, 1]), [false, false, true, false, true]);
         assert_eq!(cuts(Batch::Span { nanos: 0, first: None }, &[1, 1, 2, 2, 3]), [false, false, true, false, true]);
-        assert_eq!(cuts(Batch::Span { nanos: 10, first: None }, &[1, 11, 12, 22, 5]), [false, false, true, false, true]);
+        assert_eq!(
+            cuts(Batch::Span { nanos: 10, first: None }, &[1, 11, 12, 22, 5]),
+            [false, false, true, false, true]
+        );
     }
 }

@@ -75,7 +75,13 @@ struct Output {
 }
 
 impl Output {
-    fn write(&mut self, link_type: LinkType, at: Option<Instant>, parts: &[&[u8]], original: usize) -> anyhow::Result<()> {
+    fn write(
+        &mut self,
+        link_type: LinkType,
+        at: Option<Instant>,
+        parts: &[&[u8]],
+        original: usize,
+    ) -> anyhow::Result<()> {
         let name = || format!("{}", self.path.display());
         if let Some(used) = self.link_type.filter(|used| *used != link_type) {
             bail!("--out holds one link type, {used}; the capture also has {link_type}");
@@ -104,8 +110,10 @@ pub(super) fn process(capture: &mut super::super::capture::Capture, arguments: &
     config.vxlan_ports.extend(&arguments.vxlan_port);
     let ports = config.vxlan_ports.iter().fold(TunnelPorts::none(), |ports, port| ports.with_vxlan(*port));
     // One poll and everything held must fit; longer polls get a larger pool.
-    let most = if arguments.batch_by_time || arguments.usecs.is_some() { 65_536 } else { arguments.batch as usize + 4096 };
-    let pool = PacketPool::new(PoolConfig { buffer_size: 2176, ..PoolConfig::with_buffers(most.clamp(8192, 262_144)) })?;
+    let most =
+        if arguments.batch_by_time || arguments.usecs.is_some() { 65_536 } else { arguments.batch as usize + 4096 };
+    let pool =
+        PacketPool::new(PoolConfig { buffer_size: 2176, ..PoolConfig::with_buffers(most.clamp(8192, 262_144)) })?;
     let mut engine = Engine {
         gro: Gro::new(config)?,
         cache: pool.cache(),

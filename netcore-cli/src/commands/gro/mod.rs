@@ -79,8 +79,8 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         bail!("--out names the capture itself; it would be overwritten while it is read");
     }
     let mut capture = super::capture::open(&arguments.capture)?;
-    let result = engine::process(&mut capture, &arguments)
-        .with_context(|| format!("{}", arguments.capture.display()))?;
+    let result =
+        engine::process(&mut capture, &arguments).with_context(|| format!("{}", arguments.capture.display()))?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&result)?);
     } else {
