@@ -38,13 +38,13 @@ pub struct Nic {
 /// Where packets are merged.
 pub enum Merging {
     /// On the device, before the outer stack.
-    Device(Gro),
+    Device(Box<Gro>),
     /// On the tunnel device, after the outer stack (Linux: GRO cells).
     Tunnel {
         /// The device's own engine, which runs first.
-        device: Gro,
+        device: Box<Gro>,
         /// The tunnel device's.
-        cell: Gro,
+        cell: Box<Gro>,
     },
 }
 

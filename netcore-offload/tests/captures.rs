@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// Client port, bytes and SHA-256 of a byte stream.
+type Stream = (u16, usize, &'static str);
+
 const PORTS: [u16; 2] = [4789, 8472];
 
 fn ports() -> TunnelPorts {
@@ -76,7 +79,7 @@ fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<Option<FlowKey>, Vec<&[u8]>> {
     flows
 }
 
-fn check(path: PathBuf, batch: usize, table: GroTable, expected: &[(u16, usize, &str)]) {
+fn check(path: PathBuf, batch: usize, table: GroTable, expected: &[Stream]) {
     let frames = read(&path);
     let pool = PacketPool::new(PoolConfig { windows: 4096, ..PoolConfig::with_buffers(4096) }).unwrap();
     let mut cache = pool.cache();
@@ -136,7 +139,7 @@ fn own_capture_survives_gro_and_comes_back_from_gso() {
 
 #[test]
 fn every_capture_survives_gro_and_comes_back_from_gso() {
-    let captures: [(&str, &[(u16, usize, &str)]); 7] = [
+    let captures: [(&str, &[Stream]); 7] = [
         (
             "vxlan4789_v4_zerocsum",
             &[(44190, 3_200_000, "4187f44f7bc08e3bca3843013c7712b6c1d1417e0927e264b96db35fc4d0c42b")],

@@ -2,7 +2,7 @@
 
 use super::DAMAGED;
 use netcore::dissect::{ChecksumVerdict, Dissection, NetworkLayer, TunnelPorts, dissect, dissect_ip};
-use netcore::wire::{EthernetHeader, Ipv4Header, Ipv6Header, Protocol, TcpHeader, TcpOption, UdpHeader};
+use netcore::wire::{EthernetHeader, Ipv4Header, Ipv6Header, Protocol, TcpHeader, TcpOption, UdpHeader, WireError};
 use netcore_drivers::pcap::{LinkType, Record};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -146,23 +146,7 @@ fn upper_text(text: &mut String, frame: &[u8], network: &NetworkLayer, payload: 
                 tcp.window()
             );
             for option in options {
-                match option {
-                    Ok(TcpOption::Mss(mss)) => drop(write!(text, " mss {mss}")),
-                    Ok(TcpOption::WindowScale(shift)) => drop(write!(text, " wscale {shift}")),
-                    Ok(TcpOption::SackPermitted) => text.push_str(" sackOK"),
-                    Ok(TcpOption::Timestamps { value, echo }) => drop(write!(text, " TS {value}/{echo}")),
-                    Ok(option @ TcpOption::Sack(_)) => {
-                        text.push_str(" sack");
-                        for block in option.sack_blocks() {
-                            let _ = write!(text, " {}-{}", block.left, block.right);
-                        }
-                    }
-                    Ok(TcpOption::Unknown { kind, data }) => {
-                        drop(write!(text, " option {kind} ({} bytes)", data.len()))
-                    }
-                    Ok(_) => {}
-                    Err(error) => drop(write!(text, " [{error}]")),
-                }
+                let _ = option_text(text, option);
             }
             let _ = write!(text, " len {payload}");
         }
@@ -173,6 +157,22 @@ fn upper_text(text: &mut String, frame: &[u8], network: &NetworkLayer, payload: 
         protocol => {
             let _ = write!(text, " | {protocol} len {}", bytes.len());
         }
+    }
+}
+
+fn option_text(text: &mut String, option: Result<TcpOption<'_>, WireError>) -> std::fmt::Result {
+    match option {
+        Ok(TcpOption::Mss(mss)) => write!(text, " mss {mss}"),
+        Ok(TcpOption::WindowScale(shift)) => write!(text, " wscale {shift}"),
+        Ok(TcpOption::SackPermitted) => write!(text, " sackOK"),
+        Ok(TcpOption::Timestamps { value, echo }) => write!(text, " TS {value}/{echo}"),
+        Ok(option @ TcpOption::Sack(_)) => {
+            text.push_str(" sack");
+            option.sack_blocks().try_for_each(|block| write!(text, " {}-{}", block.left, block.right))
+        }
+        Ok(TcpOption::Unknown { kind, data }) => write!(text, " option {kind} ({} bytes)", data.len()),
+        Ok(_) => Ok(()),
+        Err(error) => write!(text, " [{error}]"),
     }
 }
 

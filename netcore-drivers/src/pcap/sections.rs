@@ -112,7 +112,7 @@ impl Sections {
         }
         let len = self.order.u32(buffer, 0);
         let max = MAX_CAPTURED + MAX_OVERHEAD;
-        if len < 12 || len % 4 != 0 || len > max {
+        if len < 12 || !len.is_multiple_of(4) || len > max {
             return damage(format!("block length {len}, allowed is a multiple of 4 from 12 to {max}"));
         }
         buffer.clear();
@@ -149,7 +149,7 @@ impl Sections {
             }
         };
         let len = self.order.u32(buffer, 0);
-        if len < 28 || len % 4 != 0 || len > MAX_OVERHEAD {
+        if len < 28 || !len.is_multiple_of(4) || len > MAX_OVERHEAD {
             return damage(format!(
                 "section header length {len}, allowed is a multiple of 4 from 28 to {MAX_OVERHEAD}"
             ));

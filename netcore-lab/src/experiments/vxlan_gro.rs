@@ -88,9 +88,9 @@ impl Scenario {
         Ok(scenario)
     }
 
-    fn gro(&self, mut config: GroConfig) -> Result<Gro, GroConfigError> {
+    fn gro(&self, mut config: GroConfig) -> Result<Box<Gro>, GroConfigError> {
         config.tick = Duration::from_nanos(1_000_000_000 / u64::from(self.receiver.hz));
-        Gro::new(config)
+        Gro::new(config).map(Box::new)
     }
 
     /// One run: `device` merges on the NIC, `cell` on the tunnel device if given.

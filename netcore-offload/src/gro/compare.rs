@@ -131,10 +131,7 @@ pub(super) fn relate(
     } else if let Some(reason) = candidate.flush {
         return Relation::Refused(reason);
     }
-    let fixed = match ip_ids(held, old, new, rules) {
-        Some(fixed) => fixed,
-        None => return Relation::Refused(GroEnd::IpId),
-    };
+    let Some(fixed) = ip_ids(held, old, new, rules) else { return Relation::Refused(GroEnd::IpId) };
     if candidate.word & tcp_flags::CWR != 0 {
         return Relation::Refused(GroEnd::Flags);
     }

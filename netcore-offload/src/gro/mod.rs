@@ -181,10 +181,10 @@ impl Gro {
                     }
                     if merge(held, &candidate, packet, cache) {
                         self.counters.merged += 1;
-                        if let Some(reason) = ends(&candidate, held.segment) {
-                            if let Some(held) = bucket.take(position) {
-                                self.complete(held, reason, out);
-                            }
+                        if let Some(reason) = ends(&candidate, held.segment)
+                            && let Some(held) = bucket.take(position)
+                        {
+                            self.complete(held, reason, out);
                         }
                     }
                     return;
@@ -195,10 +195,10 @@ impl Gro {
                 }
             }
         }
-        if let Some((position, reason)) = refused {
-            if let Some(held) = bucket.take(position) {
-                self.complete(held, reason, out);
-            }
+        if let Some((position, reason)) = refused
+            && let Some(held) = bucket.take(position)
+        {
+            self.complete(held, reason, out);
         }
         if let Some(reason) = candidate.flush.or_else(|| ends(&candidate, 1)) {
             candidate.verdict.raise(&mut packet);
@@ -219,10 +219,10 @@ impl Gro {
         out: &mut Burst,
         tick: u64,
     ) {
-        if usize::from(self.buckets[index].len) >= self.config.table.depth {
-            if let Some(oldest) = self.buckets[index].take(0) {
-                self.complete(oldest, GroEnd::Evicted, out);
-            }
+        if usize::from(self.buckets[index].len) >= self.config.table.depth
+            && let Some(oldest) = self.buckets[index].take(0)
+        {
+            self.complete(oldest, GroEnd::Evicted, out);
         }
         self.held += 1;
         self.buckets[index].push(

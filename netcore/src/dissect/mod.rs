@@ -250,10 +250,10 @@ fn link(frame: &[u8], at: &mut usize, end: usize, d: &mut Dissection) -> Result<
     let mut tags = 0;
     while ethertype.is_vlan() && tags < MAX_TAGS {
         let (tag, _) = crate::wire::VlanHeader::parse(frame.get(*at..end).unwrap_or(&[]))?;
-        if d.depth == 0 {
-            if let Some(tci) = d.tci.get_mut(usize::from(tags)) {
-                *tci = tag.tci();
-            }
+        if d.depth == 0
+            && let Some(tci) = d.tci.get_mut(usize::from(tags))
+        {
+            *tci = tag.tci();
         }
         ethertype = tag.ethertype();
         *at += 4;

@@ -20,6 +20,8 @@ pub(crate) mod external;
 mod metadata;
 mod queue;
 mod segment;
+#[cfg(test)]
+mod tests;
 
 pub use burst::Burst;
 pub use cut::Cutter;

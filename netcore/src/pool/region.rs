@@ -1,7 +1,8 @@
 //! The memory that a pool's buffers live in, and how a device addresses it.
 
-use alloc::alloc::{Layout, alloc_zeroed, dealloc};
+use alloc::alloc::{alloc_zeroed, dealloc};
 use alloc::boxed::Box;
+use core::alloc::Layout;
 use core::any::Any;
 use core::fmt;
 use core::ptr::NonNull;

@@ -4,9 +4,10 @@ use super::free_list::FreeList;
 use super::region::DmaRegion;
 use crate::packet::descriptor::{Descriptor, SegmentKind};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use alloc::alloc::{alloc, dealloc, handle_alloc_error};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::alloc::Layout;
 use core::ptr::NonNull;
 
 /// Which free list a released descriptor belongs on.
