@@ -1,4 +1,29 @@
-//! The vocabulary of netcore.
+//! The vocabulary of netcore: what the crates of the Linux network data path in user space speak to each other.
+//!
+//! ```text
+//!   PacketPool ─ PoolCache ─► Packet ─► Burst ─► Driver ◄─ Port ─► Qdisc
+//!                               │                           │
+//!             wire, dissect, checksum, flow           ReceiveOffload, Segmenter
+//! ```
+//!
+//! - [`packet`], [`pool`]: an 8-byte handle to reference-counted segments, from pools that a device can map.
+//! - [`wire`], [`mod@dissect`], [`checksum`], [`flow`]: headers without copying, all offsets in one pass, sums.
+//! - [`driver`], [`qdisc`], [`xmit`], [`offload`]: the traits, object-safe, in plain types.
+//! - [`port`]: a driver with qdiscs and offloads, itself a driver.
+//! - [`time`]: the clock is an argument.
+//!
+//! ```
+//! use netcore::{PacketPool, PoolConfig, TunnelPorts, dissect};
+//!
+//! let mut cache = PacketPool::new(PoolConfig::with_buffers(64))?.cache();
+//! let mut packet = cache.copy_from_slice(b"payload")?;
+//! packet.push(14)?.copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5]);
+//! let d = dissect(packet.head(), &TunnelPorts::default());
+//! assert_eq!((d.ethertype.0, d.payload), (0x88b5, 14));
+//! # Ok::<(), netcore::PacketError>(())
+//! ```
+//!
+//! The crate needs `alloc` only; the default feature `std` adds nothing but what its dependencies do with it.
 #![no_std]
 #![warn(clippy::alloc_instead_of_core, clippy::std_instead_of_alloc, clippy::std_instead_of_core)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -87,11 +87,13 @@ pub enum SegmentError {
 }
 
 /// A packet that could not be segmented; nothing was lost.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
 pub struct NotSegmented {
     /// The packet; its bytes are as they were.
     pub packet: Packet,
     /// Why.
+    #[source]
     pub error: SegmentError,
 }
 
