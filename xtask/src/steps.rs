@@ -98,5 +98,5 @@ pub(crate) fn instructions() -> Outcome {
     if !has("valgrind", "--version") {
         return missing("valgrind", "valgrind is not installed: apt-get install valgrind");
     }
-    sequence([cargo(&["run", "--release", "--package", "netcore-bench", "--bin", "instructions"])])
+    status(&mut cargo(&["run", "--release", "--package", "netcore-bench", "--", "--instructions"]))
 }
