@@ -20,7 +20,7 @@
 //! packet.push(14)?.copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5]);
 //! let d = dissect(packet.head(), &TunnelPorts::default());
 //! assert_eq!((d.ethertype.0, d.payload), (0x88b5, 14));
-//! # Ok::<(), netcore::PacketError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The crate needs `alloc` only; the default feature `std` adds nothing but what its dependencies do with it.
@@ -57,7 +57,7 @@ pub use packet::{
     Burst, Cutter, Gso, GsoKind, HeaderOffsets, Packet, PacketError, PacketQueue, PartialChecksum, ReceiveChecksum,
     Segment, Segments, VlanTag,
 };
-pub use pool::{DmaRegion, Iova, PacketPool, PoolCache, PoolConfig, PoolError};
+pub use pool::{DmaRegion, Iova, PacketPool, PoolCache, PoolConfig, PoolConfigError, PoolError};
 pub use port::{Port, PortBuilder};
 pub use qdisc::{Dequeue, DropReason, Dropped, Drops, Fifo, FifoLimit, Qdisc, QdiscError, QdiscStatistics};
 pub use time::{Instant, Rate};

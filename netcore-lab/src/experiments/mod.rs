@@ -47,7 +47,7 @@ pub enum LabError {
     Packet(#[from] netcore::PacketError),
     /// A pool could not be made.
     #[error(transparent)]
-    Pool(#[from] netcore::PoolError),
+    Pool(#[from] netcore::PoolConfigError),
     /// An offload setting is out of range.
     #[error(transparent)]
     Gro(#[from] netcore_offload::GroConfigError),

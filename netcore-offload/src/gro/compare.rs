@@ -10,7 +10,7 @@ const MASKED: usize = 160;
 
 /// Which header bits two segments of one flow must have in common to merge.
 pub(super) struct Mask {
-    layout: Layout,
+    key: u128,
     bits: [u8; MASKED],
     /// Blocks of 16 bytes to compare; 0 if the headers are longer than the mask.
     blocks: usize,
@@ -18,7 +18,7 @@ pub(super) struct Mask {
 
 impl Mask {
     fn new(layout: Layout, rules: &GroRules) -> Self {
-        let mut mask = Self { layout, bits: [0; MASKED], blocks: 0 };
+        let mut mask = Self { key: layout.key(), bits: [0; MASKED], blocks: 0 };
         let payload = usize::from(layout.payload);
         if payload > MASKED {
             return mask;
@@ -56,15 +56,18 @@ impl Mask {
     /// True if all bits that must agree do. False also if a packet ends too early to be compared in blocks; the caller
     /// then looks field by field.
     #[inline(always)]
-    fn agrees(&self, a: &[u8], b: &[u8]) -> bool {
+    pub(super) fn agrees(&self, a: &[u8], b: &[u8]) -> bool {
         let n = self.blocks * 16;
         let (Some(a), Some(b), Some(m)) = (a.get(..n), b.get(..n), self.bits.get(..n)) else { return false };
         let (a, b, m) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0, m.as_chunks::<16>().0);
-        let mut different = 0u128;
+        // Byte by byte on whole blocks: the compiler makes one vector operation of each line.
+        let mut different = [0u8; 16];
         for ((a, b), m) in a.iter().zip(b).zip(m) {
-            different |= (u128::from_ne_bytes(*a) ^ u128::from_ne_bytes(*b)) & u128::from_ne_bytes(*m);
+            for i in 0..16 {
+                different[i] |= (a[i] ^ b[i]) & m[i];
+            }
         }
-        different == 0 && n > 0
+        u128::from_ne_bytes(different) == 0 && n > 0
     }
 }
 
@@ -82,14 +85,20 @@ impl Masks {
 
     #[inline(always)]
     pub(super) fn of(&mut self, layout: &Layout) -> &Mask {
-        if !matches!(&self.masks[self.last], Some(mask) if mask.layout == *layout) {
+        if self.latest(layout.key()).is_none() {
             self.switch_to(layout);
         }
         self.masks[self.last].get_or_insert_with(|| Mask::new(*layout, &self.rules))
     }
 
+    /// The mask used last, if it is the one of this layout.
+    #[inline(always)]
+    pub(super) fn latest(&self, key: u128) -> Option<&Mask> {
+        self.masks[self.last & 7].as_ref().filter(|mask| mask.key == key)
+    }
+
     fn switch_to(&mut self, layout: &Layout) {
-        match self.masks.iter().position(|mask| matches!(mask, Some(mask) if mask.layout == *layout)) {
+        match self.masks.iter().position(|mask| matches!(mask, Some(mask) if mask.key == layout.key())) {
             Some(found) => self.last = found,
             None => {
                 self.last = (self.last + 1) % self.masks.len();
@@ -120,7 +129,7 @@ pub(super) fn relate(
     max_size: usize,
 ) -> Relation {
     let old = held.packet.head();
-    let alike = candidate.layout == held.layout && mask.agrees(old, new) && checksum_presence(&held.layout, old, new);
+    let alike = candidate.layout.key() == held.layout.key() && mask.agrees(old, new) && checksum_presence(&held.layout, old, new);
     if !alike {
         if !same_flow(&held.layout, &candidate.layout, old, new) {
             return Relation::Other;

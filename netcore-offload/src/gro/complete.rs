@@ -2,6 +2,7 @@
 
 use super::Held;
 use super::compare::{FIXED_INNER, FIXED_OUTER};
+use super::verdict::raise;
 use super::layout::{Layout, be16, tcp_flags};
 use netcore::checksum::{Sum, update16};
 use netcore::packet::{HeaderOffsets, PartialChecksum};
@@ -56,7 +57,7 @@ pub(crate) fn pseudo_sum(bytes: &[u8], network: usize, v6: bool, protocol: u8, l
 /// The finished packet: as received if nothing was merged into it, else a super-packet.
 #[inline(always)]
 pub(super) fn complete(mut held: Held) -> Packet {
-    held.verdict.raise(&mut held.packet);
+    raise(&mut held.packet, held.gained);
     if held.count == held.received_count {
         return held.packet;
     }

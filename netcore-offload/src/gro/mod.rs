@@ -14,6 +14,7 @@
 mod compare;
 mod complete;
 mod counters;
+mod fast;
 mod layout;
 mod rules;
 mod verdict;
@@ -26,9 +27,8 @@ use alloc::vec::Vec;
 use compare::{Masks, Relation, relate};
 use layout::{Candidate, Layout, MAX_HEADERS, tcp_flags, walk};
 use netcore::offload::{GroEnd, ReceiveOffload};
-use netcore::packet::VlanTag;
 use netcore::{Burst, Instant, Packet, PoolCache, Statistics};
-use verdict::Verdict;
+use verdict::raise;
 
 /// Bytes of the head segment that are made contiguous before headers are walked.
 const PULL: usize = 128;
@@ -47,9 +47,9 @@ struct Held {
     /// `count` when the packet was received: above 1 for a super-packet.
     received_count: u16,
     fixed_ids: u8,
-    verdict: Verdict,
-    hash: Option<u32>,
-    vlan: Option<VlanTag>,
+    gained: u8,
+    /// Receive hash and VLAN tag.
+    receive_key: u64,
     /// Clock tick at which it was first held.
     age: u64,
 }
@@ -59,12 +59,24 @@ struct Bucket {
     tags: [u32; 8],
     order: [u8; 8],
     len: u8,
+    /// Slots in use, one bit each.
+    used: u8,
     slots: [Option<Held>; 8],
 }
 
 impl Bucket {
+    /// Slots in use whose tag is `tag`, one bit each.
+    #[inline(always)]
+    fn matches(&self, tag: u32) -> u8 {
+        let mut found = 0;
+        for (slot, other) in self.tags.iter().enumerate() {
+            found |= u8::from(*other == tag) << slot;
+        }
+        found & self.used
+    }
+
     const fn new() -> Self {
-        Self { tags: [0; 8], order: [0, 1, 2, 3, 4, 5, 6, 7], len: 0, slots: [const { None }; 8] }
+        Self { used: 0, tags: [0; 8], order: [0, 1, 2, 3, 4, 5, 6, 7], len: 0, slots: [const { None }; 8] }
     }
 
     /// Takes the packet at position `position` of the order.
@@ -78,6 +90,7 @@ impl Bucket {
         }
         self.order[(len - 1) & 7] = slot;
         self.len -= 1;
+        self.used &= !(1 << (slot & 7));
         self.slots[usize::from(slot & 7)].take()
     }
 
@@ -86,6 +99,7 @@ impl Bucket {
         let slot = usize::from(self.order[usize::from(self.len) & 7] & 7);
         self.tags[slot] = tag;
         self.slots[slot] = Some(held);
+        self.used |= 1 << slot;
         self.len += 1;
     }
 }
@@ -98,6 +112,8 @@ pub struct Gro {
     held: usize,
     counters: GroCounters,
     flush_at: Option<Instant>,
+    /// Whether `fast.rs` is used; a test compares both.
+    fast: bool,
 }
 
 impl Gro {
@@ -113,8 +129,16 @@ impl Gro {
             held: 0,
             counters: GroCounters::default(),
             flush_at: None,
+            fast: true,
             config,
         })
+    }
+
+    /// Takes every packet through the general path, for tests that compare the two.
+    #[doc(hidden)]
+    pub fn without_fast_path(mut self) -> Self {
+        self.fast = false;
+        self
     }
 
     /// The settings in force.
@@ -140,9 +164,9 @@ impl Gro {
         self.deliver(packet, reason, out);
     }
 
-    #[inline(always)]
-    fn receive_one(&mut self, mut packet: Packet, out: &mut Burst, cache: &mut PoolCache, tick: u64) {
-        self.counters.receive(&packet);
+    /// Any packet, by its headers one after the other. `fast.rs` does the same for the most frequent ones.
+    #[inline(never)]
+    fn receive_any(&mut self, mut packet: Packet, out: &mut Burst, cache: &mut PoolCache, tick: u64) {
         if packet.head_len() < PULL && packet.head_len() < packet.len() {
             // Headers may be spread over segments; if there is no buffer to gather them, the walk says so.
             let n = packet.len().min(MAX_HEADERS);
@@ -152,13 +176,8 @@ impl Gro {
             Ok(candidate) => candidate,
             Err(reason) => return self.deliver(packet, reason, out),
         };
-        let hash = packet.hash().map(|(hash, _)| hash);
-        let vlan = packet.vlan();
-        let index = match self.config.table.hash {
-            BucketHash::Device => hash.unwrap_or(0),
-            BucketHash::Flow => candidate.tag,
-        } as usize
-            & (self.buckets.len() - 1);
+        let receive_key = packet.receive_key();
+        let index = self.bucket(receive_key, candidate.tag);
         let bucket = &mut self.buckets[index];
         let mask = self.masks.of(&candidate.layout);
         let new = packet.head();
@@ -169,7 +188,7 @@ impl Gro {
                 continue;
             }
             let Some(held) = &mut bucket.slots[slot] else { continue };
-            if held.hash != hash || held.vlan != vlan {
+            if held.receive_key != receive_key {
                 continue;
             }
             match relate(mask, held, &candidate, new, &self.config.rules, self.config.max_size) {
@@ -179,13 +198,12 @@ impl Gro {
                         refused = Some((position, GroEnd::NotMergeable));
                         break;
                     }
-                    if merge(held, &candidate, packet, cache) {
-                        self.counters.merged += 1;
-                        if let Some(reason) = ends(&candidate, held.segment)
-                            && let Some(held) = bucket.take(position)
-                        {
-                            self.complete(held, reason, out);
-                        }
+                    merge(held, &candidate, packet, cache);
+                    self.counters.merged += 1;
+                    if let Some(reason) = ends(&candidate, held.segment)
+                        && let Some(held) = bucket.take(position)
+                    {
+                        self.complete(held, reason, out);
                     }
                     return;
                 }
@@ -201,21 +219,19 @@ impl Gro {
             self.complete(held, reason, out);
         }
         if let Some(reason) = candidate.flush.or_else(|| ends(&candidate, 1)) {
-            candidate.verdict.raise(&mut packet);
+            raise(&mut packet, candidate.gained);
             return self.deliver(packet, reason, out);
         }
-        self.hold(index, packet, candidate, hash, vlan, out, tick);
+        self.hold(index, packet, &candidate, receive_key, out, tick);
     }
 
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
     fn hold(
         &mut self,
         index: usize,
         packet: Packet,
-        candidate: Candidate,
-        hash: Option<u32>,
-        vlan: Option<VlanTag>,
+        candidate: &Candidate,
+        receive_key: u64,
         out: &mut Burst,
         tick: u64,
     ) {
@@ -234,14 +250,34 @@ impl Gro {
                 count: candidate.count,
                 received_count: candidate.count,
                 fixed_ids: 0,
-                verdict: candidate.verdict,
+                gained: candidate.gained,
                 layout: candidate.layout,
                 packet,
-                hash,
-                vlan,
+                receive_key,
                 age: tick,
             },
         );
+    }
+
+    /// Delivers the packet in a slot, to which `last` was merged.
+    fn finish_slot(&mut self, index: usize, slot: usize, last: &Candidate, out: &mut Burst) {
+        let bucket = &mut self.buckets[index];
+        let segment = bucket.slots[slot].as_ref().map_or(0, |held| held.segment);
+        let reason = ends(last, segment).unwrap_or(GroEnd::Short);
+        let position = bucket.order.iter().position(|other| usize::from(*other) == slot);
+        if let Some(held) = position.and_then(|position| bucket.take(position)) {
+            self.complete(held, reason, out);
+        }
+    }
+
+    #[inline(always)]
+    fn bucket(&self, receive_key: u64, tag: u32) -> usize {
+        let hash = match self.config.table.hash {
+            // The low half is the receive hash.
+            BucketHash::Device => receive_key as u32,
+            BucketHash::Flow => tag,
+        };
+        hash as usize & (self.buckets.len() - 1)
     }
 
     fn tick(&self, now: Instant) -> u64 {
@@ -301,20 +337,24 @@ fn make_growable(held: &mut Held, cache: &mut PoolCache) -> bool {
     held.packet.make_writable(usize::from(held.layout.payload), cache).is_ok()
 }
 
-/// Merges; true always, since lengths were checked and memory is not needed.
+/// Merges a candidate that [`relate`] found to merge.
 #[inline(always)]
-fn merge(held: &mut Held, candidate: &Candidate, packet: Packet, cache: &mut PoolCache) -> bool {
+fn merge(held: &mut Held, candidate: &Candidate, packet: Packet, cache: &mut PoolCache) {
     held.count += candidate.count;
     held.next_seq = held.next_seq.wrapping_add(candidate.payload);
     held.carried_flags |= candidate.word & (tcp_flags::FIN | tcp_flags::PSH);
-    held.packet.append_from(packet, usize::from(candidate.layout.payload), cache).is_ok()
+    let appended = held.packet.append_from(packet, usize::from(candidate.layout.payload), cache);
+    debug_assert!(appended.is_ok(), "the payload is not empty and the length was checked");
 }
 
 impl ReceiveOffload for Gro {
     fn receive(&mut self, burst: &mut Burst, out: &mut Burst, cache: &mut PoolCache, now: Instant) {
         let tick = self.tick(now);
         while let Some(packet) = burst.pop() {
-            self.receive_one(packet, out, cache, tick);
+            self.counters.receive(&packet);
+            if let Err(packet) = self.receive_fast(packet, out, cache, tick) {
+                self.receive_any(packet, out, cache, tick);
+            }
         }
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::pool::{PacketPool, PoolConfig};
+use crate::pool::{PacketPool, PoolConfig, PoolConfigError};
 use crate::time::Instant;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -200,7 +200,7 @@ fn wrong_geometry_is_refused_with_what_is_allowed() {
         (PoolConfig { windows: usize::MAX, ..base }, "windows"),
     ] {
         let error = PacketPool::new(config).unwrap_err();
-        assert!(matches!(error, PoolError::Config { what: w, .. } if w == what), "{error}");
+        assert!(matches!(error, PoolConfigError::OutOfRange { what: w, .. } if w == what), "{error}");
     }
 }
 
