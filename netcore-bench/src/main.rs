@@ -42,10 +42,7 @@ fn main() -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     println!("checksum implementation: {}", netcore::checksum::implementation());
-    println!(
-        "{:<34} {:>9} {:>9} {:>13} {:>10}",
-        "operation", "ns min", "ns p10", "instructions", "budget ns"
-    );
+    println!("{:<34} {:>9} {:>9} {:>13} {:>10}", "operation", "ns min", "ns p10", "instructions", "budget ns");
     for workload in &workloads {
         if arguments.filter.as_ref().is_some_and(|filter| !workload.name.contains(filter.as_str())) {
             continue;

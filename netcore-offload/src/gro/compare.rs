@@ -53,6 +53,22 @@ impl Mask {
         self.bits[start..start + len].fill(0);
     }
 
+    /// As [`Mask::agrees`] for headers within `HEAD` bytes of two packets that are at least so long.
+    #[inline(always)]
+    pub(super) fn agrees_within<const HEAD: usize>(&self, a: &[u8; HEAD], b: &[u8; HEAD]) -> bool {
+        const { assert!(HEAD <= MASKED && HEAD.is_multiple_of(16)) }
+        let Some(m) = self.bits.first_chunk::<HEAD>() else { return false };
+        // The number of blocks is a constant, so that the loop unrolls into vector operations.
+        let mut different = [0u8; 16];
+        for block in 0..HEAD / 16 {
+            for i in 0..16 {
+                let at = block * 16 + i;
+                different[i] |= (a[at] ^ b[at]) & m[at];
+            }
+        }
+        u128::from_ne_bytes(different) == 0
+    }
+
     /// True if all bits that must agree do. False also if a packet ends too early to be compared in blocks; the caller
     /// then looks field by field.
     #[inline(always)]
@@ -85,16 +101,10 @@ impl Masks {
 
     #[inline(always)]
     pub(super) fn of(&mut self, layout: &Layout) -> &Mask {
-        if self.latest(layout.key()).is_none() {
+        if !matches!(&self.masks[self.last & 7], Some(mask) if mask.key == layout.key()) {
             self.switch_to(layout);
         }
         self.masks[self.last].get_or_insert_with(|| Mask::new(*layout, &self.rules))
-    }
-
-    /// The mask used last, if it is the one of this layout.
-    #[inline(always)]
-    pub(super) fn latest(&self, key: u128) -> Option<&Mask> {
-        self.masks[self.last & 7].as_ref().filter(|mask| mask.key == key)
     }
 
     fn switch_to(&mut self, layout: &Layout) {
@@ -105,6 +115,28 @@ impl Masks {
                 self.masks[self.last] = None;
             }
         }
+    }
+}
+
+/// The mask of one fixed shape, whose only variable is where the payload starts.
+pub(super) struct ShapeMask {
+    payload: u16,
+    mask: Mask,
+}
+
+impl ShapeMask {
+    /// The mask for `layout`; `slot` keeps the one used last.
+    #[inline(always)]
+    pub(super) fn of<'a>(
+        slot: &'a mut Option<Self>,
+        payload: u16,
+        layout: impl FnOnce() -> Layout,
+        rules: &GroRules,
+    ) -> &'a Mask {
+        if !matches!(slot, Some(shape) if shape.payload == payload) {
+            *slot = None;
+        }
+        &slot.get_or_insert_with(|| Self { payload, mask: Mask::new(layout(), rules) }).mask
     }
 }
 
@@ -129,7 +161,9 @@ pub(super) fn relate(
     max_size: usize,
 ) -> Relation {
     let old = held.packet.head();
-    let alike = candidate.layout.key() == held.layout.key() && mask.agrees(old, new) && checksum_presence(&held.layout, old, new);
+    let alike = candidate.layout.key() == held.layout.key()
+        && mask.agrees(old, new)
+        && checksum_presence(&held.layout, old, new);
     if !alike {
         if !same_flow(&held.layout, &candidate.layout, old, new) {
             return Relation::Other;

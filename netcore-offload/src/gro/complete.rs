@@ -2,8 +2,8 @@
 
 use super::Held;
 use super::compare::{FIXED_INNER, FIXED_OUTER};
-use super::verdict::raise;
 use super::layout::{Layout, be16, tcp_flags};
+use super::verdict::raise;
 use netcore::checksum::{Sum, update16};
 use netcore::packet::{HeaderOffsets, PartialChecksum};
 use netcore::{Gso, GsoKind, Packet};

@@ -3,10 +3,10 @@
 //! Every offset is a constant here. Whatever is not at its place, does not merge or cannot be told quickly is left to
 //! [`Gro::receive_any`], so this path changes the cost of a packet and nothing else; a test compares the two.
 
+use super::compare::{FIXED_INNER, FIXED_OUTER, ShapeMask};
 use super::layout::{Candidate, Layout, gather, tag_of, tcp_flags};
-use super::{Gro, make_growable, merge};
-use crate::gro::compare::{FIXED_INNER, FIXED_OUTER};
-use crate::gro::rules::IpIdRule;
+use super::rules::IpIdRule;
+use super::{Gro, append, make_growable};
 use netcore::checksum::{Sum, ipv4_header_sum};
 use netcore::{Burst, Packet, PoolCache, ReceiveChecksum};
 
@@ -43,6 +43,32 @@ fn is_plain_ipv4(h: &[u8; HEAD], at: usize, len: usize, protocol: u8) -> bool {
         && word16(h, at + 6) & 0xbfff == 0
         && usize::from(word16(h, at + 2)) == len
         && ipv4_header_sum(&header).is_valid()
+}
+
+/// The layout of a shape with its payload at this offset.
+#[inline(always)]
+fn layout<const VXLAN: bool>(payload: usize) -> Layout {
+    let network = if VXLAN { VXLAN_INNER } else { ETHERNET };
+    Layout {
+        network: ETHERNET as u16,
+        tunnel: if VXLAN { VXLAN_UDP as u16 } else { 0 },
+        inner_mac: if VXLAN { VXLAN_INNER_MAC as u16 } else { 0 },
+        inner_network: network as u16,
+        tcp: network as u16 + 20,
+        payload: payload as u16,
+        outer_v6: false,
+        inner_v6: false,
+    }
+}
+
+/// 1 for a layout of the plain shape, 2 for VXLAN, 0 for any other.
+pub(super) fn shape(other: &Layout) -> u8 {
+    let payload = usize::from(other.payload);
+    match other {
+        other if *other == layout::<false>(payload) => 1,
+        other if *other == layout::<true>(payload) => 2,
+        _ => 0,
+    }
 }
 
 impl Gro {
@@ -94,53 +120,56 @@ impl Gro {
         if !is_plain_ipv4(h, network, len - network, 6) || header_len < 20 || payload_at >= len {
             return Err(packet);
         }
+        let word = word32(h, tcp + 12);
+        if word & (tcp_flags::ENDING & !tcp_flags::PSH | tcp_flags::CWR) != 0 {
+            return Err(packet);
+        }
         let Some(gained) = self.checksums::<VXLAN>(&packet, h, tcp, len) else { return Err(packet) };
         gathered = gather(gathered, u64::from(u32::from_ne_bytes([h[tcp], h[tcp + 1], h[tcp + 2], h[tcp + 3]])));
+        let tag = tag_of(gathered);
         let payload = (len - payload_at) as u32;
-        let candidate = Candidate {
-            layout: Layout {
-                network: ETHERNET as u16,
-                tunnel: if VXLAN { VXLAN_UDP as u16 } else { 0 },
-                inner_mac: if VXLAN { VXLAN_INNER_MAC as u16 } else { 0 },
-                inner_network: network as u16,
-                tcp: tcp as u16,
-                payload: payload_at as u16,
-                outer_v6: false,
-                inner_v6: false,
-            },
-            tag: tag_of(gathered),
+        let receive_key = packet.receive_key();
+        let index = self.bucket(receive_key, tag);
+        let candidate = || Candidate {
+            layout: layout::<VXLAN>(payload_at),
+            tag,
             seq: word32(h, tcp + 4),
-            word: word32(h, tcp + 12),
+            word,
             payload,
             count: 1,
             segment: payload,
             flush: None,
             gained,
         };
-        if candidate.word & (tcp_flags::ENDING & !tcp_flags::PSH | tcp_flags::CWR) != 0 {
-            return Err(packet);
-        }
-        let receive_key = packet.receive_key();
-        let index = self.bucket(receive_key, candidate.tag);
         let bucket = &mut self.buckets[index];
-        let found = bucket.matches(candidate.tag);
-        if found == 0 {
-            if candidate.word & tcp_flags::PSH != 0 {
+        let Some(slot) = bucket.find(tag) else {
+            if word & tcp_flags::PSH != 0 {
                 return Err(packet);
             }
+            let candidate = candidate();
             self.hold(index, packet, &candidate, receive_key, out, tick);
             return Ok(());
-        }
-        let slot = found.trailing_zeros() as usize & 7;
+        };
         let Some(held) = &mut bucket.slots[slot] else { return Err(packet) };
-        let key = candidate.layout.key();
-        let Some(mask) = self.masks.latest(key) else { return Err(packet) };
-        if found & (found - 1) != 0 || held.receive_key != receive_key || held.layout.key() != key {
+        if held.shape != 1 + VXLAN as u8
+            || usize::from(held.layout.payload) != payload_at
+            || held.receive_key != receive_key
+        {
             return Err(packet);
         }
-        let old = held.packet.head();
-        let Some(o) = old.first_chunk::<HEAD>() else { return Err(packet) };
-        if !mask.agrees(o, h) || VXLAN && (word16(o, 40) == 0) != (word16(h, 40) == 0) {
+        let Some(o) = held.packet.head().first_chunk::<HEAD>() else { return Err(packet) };
+        let masks = &mut self.shapes[VXLAN as usize];
+        let mask = ShapeMask::of(masks, payload_at as u16, || layout::<VXLAN>(payload_at), &self.config.rules);
+        let agrees = if VXLAN {
+            mask.agrees_within::<HEAD>(o, h) && (word16(o, 40) == 0) == (word16(h, 40) == 0)
+        } else {
+            // 34 bytes of network headers and 60 of TCP at most.
+            match (o.first_chunk::<96>(), h.first_chunk::<96>()) {
+                (Some(o), Some(h)) => mask.agrees_within::<96>(o, h),
+                _ => false,
+            }
+        };
+        if !agrees {
             return Err(packet);
         }
         let ids = |at: usize| word16(h, at + 4).wrapping_sub(word16(o, at + 4));
@@ -158,17 +187,22 @@ impl Gro {
             }
         };
         let fits = payload <= held.segment
-            && candidate.seq == held.next_seq
+            && word32(h, tcp + 4) == held.next_seq
             && held.packet.len() - ETHERNET + (payload as usize) < self.config.max_size
             && held.count < u16::MAX;
         if !right || !fits || held.count == held.received_count && !make_growable(held, cache) {
             return Err(packet);
         }
         held.fixed_ids = fixed;
-        merge(held, &candidate, packet, cache);
+        let closes = payload < held.segment || word & tcp_flags::PSH != 0;
+        let last = closes.then(candidate);
+        held.count += 1;
+        held.next_seq = held.next_seq.wrapping_add(payload);
+        held.carried_flags |= word & (tcp_flags::FIN | tcp_flags::PSH);
+        append(held, packet, payload_at, cache);
         self.counters.merged += 1;
-        if payload < held.segment || candidate.word & tcp_flags::PSH != 0 {
-            self.finish_slot(index, slot, &candidate, out);
+        if let Some(last) = last {
+            self.finish_slot(index, slot, &last, out);
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ pub use counters::GroCounters;
 pub use rules::{BucketHash, GroConfig, GroConfigError, GroRules, GroTable, IpIdRule};
 
 use alloc::vec::Vec;
-use compare::{Masks, Relation, relate};
+use compare::{Masks, Relation, ShapeMask, relate};
 use layout::{Candidate, Layout, MAX_HEADERS, tcp_flags, walk};
 use netcore::offload::{GroEnd, ReceiveOffload};
 use netcore::{Burst, Instant, Packet, PoolCache, Statistics};
@@ -47,6 +47,8 @@ struct Held {
     /// `count` when the packet was received: above 1 for a super-packet.
     received_count: u16,
     fixed_ids: u8,
+    /// What the fast path recognises it by.
+    shape: u8,
     gained: u8,
     /// Receive hash and VLAN tag.
     receive_key: u64,
@@ -61,22 +63,33 @@ struct Bucket {
     len: u8,
     /// Slots in use, one bit each.
     used: u8,
+    /// Slot that was used last: the first guess.
+    latest: u8,
     slots: [Option<Held>; 8],
 }
 
 impl Bucket {
-    /// Slots in use whose tag is `tag`, one bit each.
+    /// A slot in use whose tag is `tag`.
     #[inline(always)]
-    fn matches(&self, tag: u32) -> u8 {
+    fn find(&mut self, tag: u32) -> Option<usize> {
+        let latest = usize::from(self.latest & 7);
+        if self.tags[latest] == tag && self.used & 1 << latest != 0 {
+            return Some(latest);
+        }
         let mut found = 0;
         for (slot, other) in self.tags.iter().enumerate() {
             found |= u8::from(*other == tag) << slot;
         }
-        found & self.used
+        found &= self.used;
+        if found == 0 {
+            return None;
+        }
+        self.latest = found.trailing_zeros() as u8;
+        Some(usize::from(self.latest & 7))
     }
 
     const fn new() -> Self {
-        Self { used: 0, tags: [0; 8], order: [0, 1, 2, 3, 4, 5, 6, 7], len: 0, slots: [const { None }; 8] }
+        Self { used: 0, latest: 0, tags: [0; 8], order: [0, 1, 2, 3, 4, 5, 6, 7], len: 0, slots: [const { None }; 8] }
     }
 
     /// Takes the packet at position `position` of the order.
@@ -100,6 +113,7 @@ impl Bucket {
         self.tags[slot] = tag;
         self.slots[slot] = Some(held);
         self.used |= 1 << slot;
+        self.latest = slot as u8;
         self.len += 1;
     }
 }
@@ -114,6 +128,7 @@ pub struct Gro {
     flush_at: Option<Instant>,
     /// Whether `fast.rs` is used; a test compares both.
     fast: bool,
+    shapes: [Option<ShapeMask>; 2],
 }
 
 impl Gro {
@@ -130,6 +145,7 @@ impl Gro {
             counters: GroCounters::default(),
             flush_at: None,
             fast: true,
+            shapes: [None, None],
             config,
         })
     }
@@ -250,6 +266,7 @@ impl Gro {
                 count: candidate.count,
                 received_count: candidate.count,
                 fixed_ids: 0,
+                shape: fast::shape(&candidate.layout),
                 gained: candidate.gained,
                 layout: candidate.layout,
                 packet,
@@ -343,7 +360,13 @@ fn merge(held: &mut Held, candidate: &Candidate, packet: Packet, cache: &mut Poo
     held.count += candidate.count;
     held.next_seq = held.next_seq.wrapping_add(candidate.payload);
     held.carried_flags |= candidate.word & (tcp_flags::FIN | tcp_flags::PSH);
-    let appended = held.packet.append_from(packet, usize::from(candidate.layout.payload), cache);
+    append(held, packet, usize::from(candidate.layout.payload), cache);
+}
+
+/// Adds the payload of a packet, from `skip` on.
+#[inline(always)]
+fn append(held: &mut Held, packet: Packet, skip: usize, cache: &mut PoolCache) {
+    let appended = held.packet.append_from(packet, skip, cache);
     debug_assert!(appended.is_ok(), "the payload is not empty and the length was checked");
 }
 
