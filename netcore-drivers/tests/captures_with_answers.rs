@@ -1,0 +1,267 @@
+//! Public captures with known answers: what a right decoder says of their headers and checksums.
+
+use netcore::dissect::{ChecksumVerdict, Dissection, TunnelPorts, dissect};
+use netcore::wire::{Ipv4Header, Protocol, SackBlock, TcpFlags, TcpHeader, TcpOption, TcpOptions};
+use netcore::{FlowKey, Instant};
+use netcore_drivers::pcap::CaptureReader;
+use std::collections::BTreeSet;
+
+struct Frame {
+    bytes: Vec<u8>,
+    original: usize,
+    #[allow(dead_code)]
+    at: Option<Instant>,
+}
+
+impl Frame {
+    fn dissect(&self) -> Dissection {
+        dissect(&self.bytes, &TunnelPorts::default())
+    }
+    fn outer(&self) -> (Option<ChecksumVerdict>, Option<ChecksumVerdict>) {
+        self.dissect().outer_checksums(&self.bytes, self.original).map_or((None, None), |c| (c.header, c.upper))
+    }
+    fn inner(&self) -> (Option<ChecksumVerdict>, Option<ChecksumVerdict>) {
+        self.dissect().inner_checksums(&self.bytes, self.original).map_or((None, None), |c| (c.header, c.upper))
+    }
+    fn tcp(&self) -> Option<(&TcpHeader, TcpOptions<'_>, &[u8])> {
+        let d = self.dissect();
+        let network = d.innermost().filter(|network| network.protocol == Protocol::TCP)?;
+        let (tcp, options, _) = TcpHeader::parse(self.bytes.get(usize::from(network.upper)..)?).ok()?;
+        Some((tcp, options, self.bytes.get(d.payload as usize..network.end as usize)?))
+    }
+}
+
+fn frames(name: &str) -> Option<Vec<Frame>> {
+    let bytes = std::fs::read(netcore_test::shared(&format!("exams/pcaps/{name}"))?).unwrap();
+    let mut reader = CaptureReader::new(bytes.as_slice()).unwrap();
+    let mut frames = Vec::new();
+    while let Some(r) = reader.next().unwrap() {
+        frames.push(Frame { bytes: r.bytes.to_vec(), original: r.original_len as usize, at: r.timestamp });
+    }
+    Some(frames)
+}
+
+/// The checksum does not verify: wrong, or left to a device at the capture point.
+fn is_bad(verdict: Option<ChecksumVerdict>) -> bool {
+    matches!(verdict, Some(ChecksumVerdict::Bad { .. } | ChecksumVerdict::Partial { .. }))
+}
+
+const GOOD: Option<ChecksumVerdict> = Some(ChecksumVerdict::Good);
+
+#[test]
+fn vxlan_http_is_one_flow_in_two_directions_with_right_checksums() {
+    let Some(frames) = frames("vxlan_http.pcap") else { return };
+    let flows: BTreeSet<_> = frames.iter().filter_map(|f| FlowKey::of(&f.bytes, &f.dissect())).collect();
+    assert_eq!((frames.len(), flows.len()), (12, 2));
+    assert!(frames.iter().all(|f| f.dissect().vni == Some(1)));
+    let payloads: Vec<_> = frames.iter().map(|f| f.tcp().unwrap().2.len()).filter(|len| *len > 0).collect();
+    assert_eq!(payloads, [87, 228, 8984]);
+    for f in &frames {
+        assert!(!is_bad(f.outer().1) && f.outer().0 == GOOD && f.inner() == (GOOD, GOOD));
+    }
+}
+
+#[test]
+fn vxlan_on_the_old_port_is_found_when_the_port_is_added() {
+    let Some(frames) = frames("vxlan_port8472.pcap") else { return };
+    assert!(frames.iter().all(|f| f.dissect().depth == 0));
+    let ports = TunnelPorts::default().with_vxlan(8472);
+    let inner: Vec<_> = frames.iter().map(|f| dissect(&f.bytes, &ports)).collect();
+    assert!(inner.iter().all(|d| d.depth == 1));
+    assert_eq!(inner.iter().filter(|d| d.inner.is_some_and(|n| n.protocol == Protocol::ICMP)).count(), 8);
+    assert_eq!(inner.iter().filter(|d| d.inner_ethertype == Some(netcore::wire::EtherType::ARP)).count(), 2);
+    assert!(frames.iter().all(|f| f.outer().1 == Some(ChecksumVerdict::Absent)));
+}
+
+#[test]
+fn bad_inner_and_bad_outer_checksums_are_told_with_the_right_value() {
+    let Some(one) = frames("vxlan_inner_badtcp.pcap") else { return };
+    assert_eq!(one[0].inner().1, Some(ChecksumVerdict::Bad { found: 0xdead, expected: 0x4b57 }));
+    assert!(!is_bad(one[0].outer().1));
+    assert_eq!(one[0].dissect().vni, Some(42));
+    let Some(three) = frames("vxlan_igmp_badudp.pcap") else { return };
+    for f in &three {
+        assert!(is_bad(f.outer().1));
+        let inner = f.dissect().inner.unwrap();
+        assert_eq!((inner.protocol, inner.upper - inner.offset), (Protocol::IGMP, 24), "router alert option");
+        let (_, options, _) = Ipv4Header::parse(&f.bytes[usize::from(inner.offset)..]).unwrap();
+        assert_eq!(options.map(|o| o.unwrap().kind).collect::<Vec<_>>(), [148]);
+    }
+}
+
+#[test]
+fn the_same_addresses_in_three_networks_are_three_flows() {
+    let Some(frames) = frames("vxlan_overlap_vni.pcap") else { return };
+    let mut counts = std::collections::BTreeMap::new();
+    let mut pairs = BTreeSet::new();
+    for f in &frames {
+        let d = f.dissect();
+        *counts.entry(d.vni).or_insert(0) += 1;
+        let key = FlowKey::of(&f.bytes, &d).unwrap();
+        pairs.insert(key.min(key.reversed()));
+    }
+    assert_eq!(counts.into_iter().collect::<Vec<_>>(), [(None, 14), (Some(4242), 14), (Some(4711), 14)]);
+    assert_eq!(pairs.len(), 3);
+}
+
+#[test]
+fn partial_checksums_of_a_super_frame_are_told_from_wrong_ones() {
+    let Some(frames) = frames("gso_v4_vxlan_v4.pcap") else { return };
+    let f = &frames[0];
+    assert_eq!(f.bytes.len(), 7106);
+    assert_eq!(f.outer().1, Some(ChecksumVerdict::Partial { expected: 0xcd08 }));
+    assert_eq!(f.inner().1, Some(ChecksumVerdict::Partial { expected: 0x6674 }));
+    assert_eq!(f.dissect().payload_len(), 6990);
+}
+
+#[test]
+fn a_super_frame_beyond_64_kib_takes_its_length_from_the_frame() {
+    let Some(frames) = frames("bigtcp_v4_vxlan_v4.pcap") else { return };
+    let (tcp, _, payload) = frames[0].tcp().unwrap();
+    assert_eq!((frames[0].bytes.len(), payload.len(), tcp.seq()), (80_116, 80_000, 497_210_414));
+}
+
+#[test]
+fn sack_blocks() {
+    let Some(frames) = frames("tcp_option_sack.pcap") else { return };
+    let all = [(1, 16), (256, 4096), (65536, 1_048_576), (16_777_216, 268_435_456)];
+    for (index, f) in frames.iter().enumerate() {
+        let (_, options, _) = f.tcp().unwrap();
+        let blocks: Vec<SackBlock> =
+            options.filter_map(Result::ok).flat_map(|o| o.sack_blocks().collect::<Vec<_>>()).collect();
+        let expected: Vec<_> = all[..=index].iter().map(|&(left, right)| SackBlock { left, right }).collect();
+        assert_eq!(blocks, expected);
+    }
+}
+
+#[test]
+fn what_was_cut_at_capture_is_unverifiable_not_bad() {
+    let Some(frames) = frames("tcp_retransmit_fast.pcap") else { return };
+    assert_eq!(frames.len(), 39);
+    assert!(frames.iter().all(|f| matches!(f.outer().0, Some(ChecksumVerdict::Bad { found: 0, .. }))));
+    let bad = frames.iter().filter(|f| is_bad(f.outer().1)).count();
+    let unverifiable = frames.iter().filter(|f| f.outer().1 == Some(ChecksumVerdict::Unverifiable)).count();
+    assert_eq!((bad, unverifiable), (18, 21));
+    let sack = frames
+        .iter()
+        .filter(|f| f.tcp().is_some_and(|(_, mut options, _)| options.any(|o| matches!(o, Ok(TcpOption::Sack(_))))));
+    assert_eq!(sack.count(), 6);
+}
+
+#[test]
+fn sequence_numbers_wrap() {
+    let Some(frames) = frames("tcp_seq_wrap.pcap") else { return };
+    assert_eq!(frames.len(), 36);
+    let (tcp, _, payload) = frames[4].tcp().unwrap();
+    assert_eq!((tcp.seq(), payload.len(), tcp.seq().wrapping_add(payload.len() as u32)), (4_294_966_216, 1420, 340));
+    let (tcp, _, payload) = frames[5].tcp().unwrap();
+    assert_eq!((tcp.seq(), payload.len()), (340, 31));
+    let (tcp, _, payload) = frames[6].tcp().unwrap();
+    assert_eq!((tcp.seq(), payload.len()), (4_294_966_247, 1420));
+    let (tcp, _, payload) = frames[16].tcp().unwrap();
+    assert_eq!((tcp.seq(), payload.len()), (370, 1));
+}
+
+#[test]
+fn bad_checksums_of_single_frames() {
+    let Some(frames) = frames("checksums_a.pcap") else { return };
+    let header = |i: usize| frames[i].outer().0;
+    let upper = |i: usize| frames[i].outer().1;
+    assert!(is_bad(header(0)));
+    assert!(is_bad(upper(1)));
+    assert_eq!((header(2), upper(2)), (GOOD, GOOD));
+    assert_eq!(upper(3), Some(ChecksumVerdict::Bad { found: 1, expected: 0xbc54 }));
+    assert_eq!(upper(4), GOOD);
+    // Behind a home-address option the pseudo-header has the home address.
+    assert_eq!(upper(5), Some(ChecksumVerdict::Bad { found: 1, expected: 0xb713 }));
+    assert_eq!(upper(6), GOOD);
+    assert_eq!(upper(7), Some(ChecksumVerdict::Bad { found: 0x000d, expected: 0xf7ff }));
+
+    let Some(frames) = self::frames("tcp_some_badsum.pcap") else { return };
+    let bad: Vec<_> = frames.iter().map(|f| f.outer().1).enumerate().filter(|(_, v)| is_bad(*v)).collect();
+    assert_eq!(
+        bad,
+        [
+            (0, Some(ChecksumVerdict::Bad { found: 0x1337, expected: 0xe0c1 })),
+            // Offloaded at the capture point: the field holds the pseudo-header's sum.
+            (3, Some(ChecksumVerdict::Partial { expected: 0xb08f })),
+        ]
+    );
+    let Some(frames) = self::frames("nanosecs_be.pcap") else { return };
+    assert!(frames.iter().all(|f| is_bad(f.outer().1)));
+    let Some(frames) = self::frames("pcapng_test016_be.pcapng") else { return };
+    assert_eq!(frames.iter().filter(|f| is_bad(f.outer().0)).count(), 2);
+}
+
+#[test]
+fn ipv6_extension_headers_jumbograms_and_fragments() {
+    let Some(frames) = frames("ipv6_options.pcap") else { return };
+    let protocols: Vec<_> = frames.iter().map(|f| f.dissect().outer.unwrap().protocol.0).collect();
+    assert_eq!(protocols, [89, 58, 17, 89, 58, 17]);
+    for f in frames.iter().filter(|f| f.dissect().outer.unwrap().protocol.0 != 89) {
+        assert_eq!(f.outer().1, GOOD, "the last address of a routing header is in the pseudo-header");
+    }
+    let Some(jumbo) = self::frames("ipv6_jumbogram.pcap") else { return };
+    assert_eq!((jumbo[0].bytes.len(), jumbo[0].outer().1), (65_590, GOOD));
+    let Some(fragments) = self::frames("ipv6_fragments.pcap") else { return };
+    assert_eq!(fragments.len(), 36);
+    for f in &fragments {
+        let d = f.dissect();
+        assert!(d.outer.unwrap().fragment);
+        assert_eq!(FlowKey::of(&f.bytes, &d).unwrap().ports, None, "ports of no fragment, the first too");
+    }
+    let first = fragments.iter().filter(|f| f.dissect().outer.unwrap().fragment_offset == 0);
+    assert_eq!(first.filter(|f| f.dissect().outer.unwrap().protocol == Protocol::UDP).count(), 4);
+}
+
+#[test]
+fn random_bit_errors_are_counted_exactly() {
+    let Some(frames) = frames("fuzz_http.pcap") else { return };
+    assert_eq!(frames.len(), 131);
+    assert!(frames.iter().all(|f| f.bytes.len() <= 1514 && f.bytes.len() == f.original));
+    assert_eq!(frames.iter().filter(|f| f.bytes[12..14] == [8, 0]).count(), 125);
+    let v4: Vec<_> = frames.iter().filter(|f| f.dissect().outer.is_some_and(|n| n.version == 4)).collect();
+    assert_eq!(v4.iter().filter(|f| is_bad(f.outer().0)).count(), 43);
+}
+
+#[test]
+fn vlan_tags_and_priorities() {
+    let Some(frames) = frames("vlan_pcp_dei.pcapng") else { return };
+    let tags: Vec<Vec<u16>> =
+        frames.iter().map(|f| f.dissect()).map(|d| d.tci[..usize::from(d.tags)].to_vec()).collect();
+    let outer = 10 | 7 << 13;
+    let inner = 20 | 5 << 13 | 1 << 12;
+    for (i, tags) in tags.iter().enumerate() {
+        let expected = match i % 3 {
+            0 => vec![outer, inner],
+            1 => vec![inner],
+            _ => vec![],
+        };
+        assert_eq!(tags, &expected, "frame {}", i + 1);
+    }
+    let Some(frames) = self::frames("http_qinq.pcap") else { return };
+    let flows: BTreeSet<_> = frames.iter().filter_map(|f| FlowKey::of(&f.bytes, &f.dissect())).collect();
+    assert_eq!((frames.len(), flows.len()), (14, 2));
+    assert!(flows.iter().all(|key| key.vlans == [Some(0), Some(0)]));
+    let Some(frames) = self::frames("qinq_8021ad.pcap") else { return };
+    let d = frames[0].dissect();
+    assert_eq!(
+        (d.tags, d.tci[0] & 0xfff, d.tci[1] & 0xfff, d.ethertype),
+        (2, 200, 2001, netcore::wire::EtherType::ARP)
+    );
+}
+
+#[test]
+fn own_receiver_capture_with_reordering() {
+    let Some(frames) = frames("tcp_reorder_rcv.pcap") else { return };
+    assert_eq!(frames.len(), 903);
+    let data = frames.iter().filter(|f| f.tcp().is_some_and(|t| !t.2.is_empty() && t.0.destination() == 5001));
+    assert_eq!(data.count(), 556);
+    let sack = frames.iter().filter(|f| {
+        f.tcp().is_some_and(|(tcp, mut o, _)| {
+            tcp.flags().contains(TcpFlags::ACK) && o.any(|o| matches!(o, Ok(TcpOption::Sack(_))))
+        })
+    });
+    assert_eq!(sack.count(), 67);
+    assert!(frames.iter().all(|f| !is_bad(f.outer().0) && !is_bad(f.outer().1)));
+}
