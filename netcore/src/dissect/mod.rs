@@ -1,5 +1,6 @@
 //! All header offsets of a frame in one pass, through tunnels.
 
+mod fast;
 mod verify;
 
 #[cfg(test)]
@@ -136,7 +137,10 @@ impl Dissection {
 /// in front of it is there.
 #[inline]
 pub fn dissect(frame: &[u8], ports: &TunnelPorts) -> Dissection {
-    dissect_from(frame, 0, None, ports)
+    match fast::tcp_or_udp(frame, ports) {
+        Some(dissection) => dissection,
+        None => dissect_from(frame, 0, None, ports),
+    }
 }
 
 /// Dissects a packet that starts with an IPv4 or IPv6 header, told apart by its version field.
@@ -148,7 +152,7 @@ pub fn dissect_ip(packet: &[u8], ports: &TunnelPorts) -> Dissection {
     dissect_from(packet, 0, Some(ethertype), ports)
 }
 
-#[inline(always)]
+#[inline(never)]
 fn dissect_from(frame: &[u8], start: usize, network: Option<EtherType>, ports: &TunnelPorts) -> Dissection {
     let mut d = Dissection {
         ethertype: EtherType(0),

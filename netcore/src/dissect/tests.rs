@@ -48,7 +48,30 @@ fn a_cut_header_is_named_with_its_place() {
     assert!(d.inner.unwrap().cut);
 }
 
+/// The frame without its VLAN tag.
+fn untagged() -> Vec<u8> {
+    let mut frame = vxlan_frame();
+    frame.drain(12..16);
+    frame
+}
+
 proptest! {
+    #[test]
+    fn fast_and_general_walk_agree(
+        changes in prop::collection::vec((0usize..114, any::<u8>()), 0..3),
+        len in 0usize..200, from in prop::sample::select(alloc::vec![0usize, 50]),
+    ) {
+        let mut frame = untagged();
+        for (at, value) in changes {
+            frame[at] = value;
+        }
+        frame.drain(..from);
+        frame.truncate(len);
+        for ports in [TunnelPorts::default(), TunnelPorts::none()] {
+            prop_assert_eq!(dissect(&frame, &ports), dissect_from(&frame, 0, None, &ports));
+        }
+    }
+
     #[test]
     fn any_bytes_give_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let d = dissect(&bytes, &TunnelPorts::default());
