@@ -127,16 +127,16 @@ pub(super) struct ShapeMask {
 impl ShapeMask {
     /// The mask for `layout`; `slot` keeps the one used last.
     #[inline(always)]
-    pub(super) fn of<'a>(
-        slot: &'a mut Option<Self>,
-        payload: u16,
-        layout: impl FnOnce() -> Layout,
-        rules: &GroRules,
-    ) -> &'a Mask {
-        if !matches!(slot, Some(shape) if shape.payload == payload) {
-            *slot = None;
+    pub(super) fn of<'a>(slot: &'a mut Option<Self>, layout: Layout, rules: &GroRules) -> Option<&'a Mask> {
+        if !matches!(slot, Some(shape) if shape.payload == layout.payload) {
+            *slot = Some(Self::new(layout, rules));
         }
-        &slot.get_or_insert_with(|| Self { payload, mask: Mask::new(layout(), rules) }).mask
+        slot.as_ref().map(|shape| &shape.mask)
+    }
+
+    #[cold]
+    fn new(layout: Layout, rules: &GroRules) -> Self {
+        Self { payload: layout.payload, mask: Mask::new(layout, rules) }
     }
 }
 

@@ -8,6 +8,7 @@ use super::layout::{Candidate, Layout, gather, tag_of, tcp_flags};
 use super::rules::IpIdRule;
 use super::{Gro, append, make_growable};
 use netcore::checksum::{Sum, ipv4_header_sum};
+use netcore::offload::GroEnd;
 use netcore::{Burst, Packet, PoolCache, ReceiveChecksum};
 
 /// Bytes that every packet on this path has in its head segment: VXLAN and all headers with full TCP options.
@@ -130,23 +131,22 @@ impl Gro {
         let payload = (len - payload_at) as u32;
         let receive_key = packet.receive_key();
         let index = self.bucket(receive_key, tag);
-        let candidate = || Candidate {
-            layout: layout::<VXLAN>(payload_at),
-            tag,
-            seq: word32(h, tcp + 4),
-            word,
-            payload,
-            count: 1,
-            segment: payload,
-            flush: None,
-            gained,
-        };
-        let bucket = &mut self.buckets[index];
+        let Some(bucket) = self.buckets.get_mut(index) else { return Err(packet) };
         let Some(slot) = bucket.find(tag) else {
             if word & tcp_flags::PSH != 0 {
                 return Err(packet);
             }
-            let candidate = candidate();
+            let candidate = Candidate {
+                layout: layout::<VXLAN>(payload_at),
+                tag,
+                seq: word32(h, tcp + 4),
+                word,
+                payload,
+                count: 1,
+                segment: payload,
+                flush: None,
+                gained,
+            };
             self.hold(index, packet, &candidate, receive_key, out, tick);
             return Ok(());
         };
@@ -159,7 +159,9 @@ impl Gro {
         }
         let Some(o) = held.packet.head().first_chunk::<HEAD>() else { return Err(packet) };
         let masks = &mut self.shapes[VXLAN as usize];
-        let mask = ShapeMask::of(masks, payload_at as u16, || layout::<VXLAN>(payload_at), &self.config.rules);
+        let Some(mask) = ShapeMask::of(masks, layout::<VXLAN>(payload_at), &self.config.rules) else {
+            return Err(packet);
+        };
         let agrees = if VXLAN {
             mask.agrees_within::<HEAD>(o, h) && (word16(o, 40) == 0) == (word16(h, 40) == 0)
         } else {
@@ -195,14 +197,14 @@ impl Gro {
         }
         held.fixed_ids = fixed;
         let closes = payload < held.segment || word & tcp_flags::PSH != 0;
-        let last = closes.then(candidate);
         held.count += 1;
         held.next_seq = held.next_seq.wrapping_add(payload);
         held.carried_flags |= word & (tcp_flags::FIN | tcp_flags::PSH);
         append(held, packet, payload_at, cache);
         self.counters.merged += 1;
-        if let Some(last) = last {
-            self.finish_slot(index, slot, &last, out);
+        if closes {
+            let reason = if word & tcp_flags::PSH != 0 { GroEnd::Push } else { GroEnd::Short };
+            self.finish_slot(index, slot, reason, out);
         }
         Ok(())
     }

@@ -276,11 +276,10 @@ impl Gro {
         );
     }
 
-    /// Delivers the packet in a slot, to which `last` was merged.
-    fn finish_slot(&mut self, index: usize, slot: usize, last: &Candidate, out: &mut Burst) {
+    /// Delivers the packet in a slot.
+    #[inline(never)]
+    fn finish_slot(&mut self, index: usize, slot: usize, reason: GroEnd, out: &mut Burst) {
         let bucket = &mut self.buckets[index];
-        let segment = bucket.slots[slot].as_ref().map_or(0, |held| held.segment);
-        let reason = ends(last, segment).unwrap_or(GroEnd::Short);
         let position = bucket.order.iter().position(|other| usize::from(*other) == slot);
         if let Some(held) = position.and_then(|position| bucket.take(position)) {
             self.complete(held, reason, out);
