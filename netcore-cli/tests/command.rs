@@ -120,6 +120,16 @@ fn a_damaged_capture_gives_what_came_before_and_status_3() {
 }
 
 #[test]
+fn an_empty_capture_gives_an_empty_capture() {
+    let dir = tempfile::tempdir().unwrap();
+    let (empty, out) = (dir.path().join("empty.pcap"), dir.path().join("out.pcapng"));
+    std::fs::write(&empty, &std::fs::read(capture()).unwrap()[..24]).unwrap();
+    let v = json(&["gro", empty.to_str().unwrap(), "--json", "--out", out.to_str().unwrap()]);
+    assert_eq!((&v["frames_in"], &v["packets_out"]), (&Value::from(0), &Value::from(0)));
+    assert_eq!(json(&["gro", out.to_str().unwrap(), "--json"])["damaged"], Value::Null);
+}
+
+#[test]
 fn wrong_use_is_told_in_one_line_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let text = dir.path().join("notes.txt");

@@ -16,9 +16,11 @@ extern crate std;
 
 pub mod gro;
 pub mod gso;
+mod protocols;
 
 pub use gro::{BucketHash, Gro, GroConfig, GroConfigError, GroCounters, GroRules, GroTable, IpIdRule};
 pub use gso::{GsoCounters, SoftwareSegmenter};
+pub use protocols::{ProtocolId, Protocols, RegisterError};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

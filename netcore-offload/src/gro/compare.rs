@@ -211,7 +211,7 @@ fn checksum_presence(layout: &Layout, old: &[u8], new: &[u8]) -> bool {
 }
 
 #[inline(always)]
-fn field_at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+pub(super) fn field_at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     bytes.get(offset..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
 }
 
@@ -249,7 +249,7 @@ fn same_flow(held: &Layout, candidate: &Layout, old: &[u8], new: &[u8]) -> bool 
 }
 
 /// Addresses and protocol; for IPv6 also version, flow label and extension headers.
-fn same_network(old: &[u8], new: &[u8], network: u16, end: u16, v6: bool) -> bool {
+pub(super) fn same_network(old: &[u8], new: &[u8], network: u16, end: u16, v6: bool) -> bool {
     let n = usize::from(network);
     if v6 {
         let label = |b: &[u8]| u32::from_be_bytes(field_at(b, n)) & 0xf00f_ffff;
@@ -290,19 +290,22 @@ fn header_reason(held: &Held, candidate: &Candidate, old: &[u8], new: &[u8], rul
     }
     let networks = [(held.layout.network, held.layout.outer_v6), (held.layout.inner_network, held.layout.inner_v6)];
     for (network, v6) in networks {
-        let n = usize::from(network);
-        let same = if v6 {
-            field_at::<2>(old, n) == field_at::<2>(new, n) && field_at::<1>(old, n + 7) == field_at::<1>(new, n + 7)
-        } else {
-            field_at::<2>(old, n) == field_at::<2>(new, n)
-                && field_at::<1>(old, n + 6)[0] & 0x40 == field_at::<1>(new, n + 6)[0] & 0x40
-                && field_at::<1>(old, n + 8) == field_at::<1>(new, n + 8)
-        };
-        if !same {
+        if !same_ip_fields(old, new, usize::from(network), v6) {
             return Some(GroEnd::IpFields);
         }
     }
     None
+}
+
+/// TTL, TOS and DF, or hop limit and traffic class.
+pub(super) fn same_ip_fields(old: &[u8], new: &[u8], n: usize, v6: bool) -> bool {
+    if v6 {
+        field_at::<2>(old, n) == field_at::<2>(new, n) && field_at::<1>(old, n + 7) == field_at::<1>(new, n + 7)
+    } else {
+        field_at::<2>(old, n) == field_at::<2>(new, n)
+            && field_at::<1>(old, n + 6)[0] & 0x40 == field_at::<1>(new, n + 6)[0] & 0x40
+            && field_at::<1>(old, n + 8) == field_at::<1>(new, n + 8)
+    }
 }
 
 /// Bits of [`Held::fixed_ids`].

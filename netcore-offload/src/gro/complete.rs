@@ -10,20 +10,20 @@ use netcore::{Gso, GsoKind, Packet};
 
 /// Writes `value` at `offset`; the caller has walked the headers, so the offset is inside.
 #[inline(always)]
-fn put16(bytes: &mut [u8], offset: usize, value: u16) {
+pub(crate) fn put16(bytes: &mut [u8], offset: usize, value: u16) {
     if let Some(field) = bytes.get_mut(offset..offset + 2) {
         field.copy_from_slice(&value.to_be_bytes());
     }
 }
 
 #[inline(always)]
-fn get16(bytes: &[u8], offset: usize) -> u16 {
+pub(crate) fn get16(bytes: &[u8], offset: usize) -> u16 {
     bytes.get(offset..offset + 2).map_or(0, |b| be16(&[b[0], b[1]]))
 }
 
 /// Sets the length of a network header to `len` bytes from its start to the end of the packet.
 #[inline(always)]
-fn set_network_len(bytes: &mut [u8], network: usize, v6: bool, len: usize) {
+pub(super) fn set_network_len(bytes: &mut [u8], network: usize, v6: bool, len: usize) {
     if v6 {
         put16(bytes, network + 4, (len - 40) as u16);
     } else {

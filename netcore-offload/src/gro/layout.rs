@@ -6,8 +6,8 @@ use netcore::Packet;
 use netcore::checksum::{Sum, ipv4_header_sum};
 use netcore::offload::GroEnd;
 
-pub(super) const ETHERTYPE_IPV4: u16 = 0x0800;
-pub(super) const ETHERTYPE_IPV6: u16 = 0x86dd;
+pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 pub(super) const ETHERNET: usize = 14;
 const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
@@ -108,6 +108,56 @@ pub(super) const fn gather(state: u64, value: u64) -> u64 {
 pub(super) const fn tag_of(gathered: u64) -> u32 {
     // The high half of the product depends on all bits.
     (gathered.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
+}
+
+/// The outer headers of a packet whose payload a registered protocol knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Outer {
+    /// EtherType behind the link header and its tags.
+    pub(crate) ethertype: u16,
+    /// Start of the network header, or of what the EtherType names.
+    pub(crate) network: usize,
+    pub(crate) v6: bool,
+    /// Behind an IP header: its protocol and what it carries.
+    pub(crate) transport: Option<(u8, usize)>,
+    /// UDP header and destination port, if the protocol is UDP.
+    pub(crate) udp: Option<(usize, u16)>,
+}
+
+/// Walks link, IP and UDP headers only, verifying their checksums; also says whether the packet must not be merged and how
+/// many checksums were found right.
+///
+/// # Errors
+/// Why the packet is no candidate.
+pub(crate) fn walk_outer(
+    packet: &Packet,
+    verify_udp: impl Fn(u16) -> bool,
+) -> Result<(Outer, Option<GroEnd>, u8), GroEnd> {
+    let mut walk =
+        Walk { packet, bytes: packet.head(), len: packet.len(), verdict: Verdict::new(packet), flush: None, tag: 0 };
+    let (ethertype, network) = walk.link(0)?;
+    if network != ETHERNET {
+        walk.verdict.pull(&walk.bytes[ETHERNET..network]);
+    }
+    let mut outer = Outer { ethertype, network, v6: ethertype == ETHERTYPE_IPV6, transport: None, udp: None };
+    if ethertype == ETHERTYPE_IPV4 || ethertype == ETHERTYPE_IPV6 {
+        let header = walk.network(ethertype, network)?;
+        outer.transport = Some((header.protocol, header.transport));
+        if header.protocol == IPPROTO_UDP {
+            let udp: &[u8; 8] = at(walk.bytes, header.transport)?;
+            let port = be16(&[udp[2], udp[3]]);
+            let len = walk.len - header.transport;
+            if verify_udp(port) && walk.flush.is_none() {
+                let field = be16(&[udp[6], udp[7]]);
+                walk.verdict.validate(packet, header.transport, || header.pseudo(len), true, field)?;
+            }
+            if usize::from(be16(&[udp[4], udp[5]])) != len {
+                walk.flush = walk.flush.or(Some(GroEnd::Malformed));
+            }
+            outer.udp = Some((header.transport, port));
+        }
+    }
+    Ok((outer, walk.flush, walk.verdict.gained()))
 }
 
 struct Walk<'a> {

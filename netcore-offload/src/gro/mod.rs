@@ -16,13 +16,16 @@ mod complete;
 mod counters;
 mod fast;
 mod layout;
+mod registered;
 mod rules;
 mod verdict;
 
-pub(crate) use complete::pseudo_sum;
+pub(crate) use complete::{get16, pseudo_sum, put16};
 pub use counters::GroCounters;
+pub(crate) use layout::{Outer, walk_outer};
 pub use rules::{BucketHash, GroConfig, GroConfigError, GroRules, GroTable, IpIdRule};
 
+use crate::protocols::Protocols;
 use alloc::vec::Vec;
 use compare::{Masks, Relation, ShapeMask, relate};
 use layout::{Candidate, Layout, MAX_HEADERS, tcp_flags, walk};
@@ -128,6 +131,8 @@ pub struct Gro {
     flush_at: Option<Instant>,
     /// Whether `fast.rs` is used; a test compares both.
     fast: bool,
+    protocols: Protocols,
+    registered: Vec<registered::RegisteredHeld>,
     shapes: [Option<ShapeMask>; 2],
 }
 
@@ -145,9 +150,17 @@ impl Gro {
             counters: GroCounters::default(),
             flush_at: None,
             fast: true,
+            protocols: Protocols::new(),
+            registered: Vec::new(),
             shapes: [None, None],
             config,
         })
+    }
+
+    /// Merges packets of registered protocols, too. Give the same [`Protocols`] to the segmenter.
+    pub fn with_protocols(mut self, protocols: Protocols) -> Self {
+        self.protocols = protocols;
+        self
     }
 
     /// Takes every packet through the general path, for tests that compare the two.
@@ -190,6 +203,9 @@ impl Gro {
         }
         let candidate = match walk(&packet, &self.config) {
             Ok(candidate) => candidate,
+            Err(GroEnd::NotMergeable) if !self.protocols.is_empty() => {
+                return self.receive_registered(packet, out, cache, tick);
+            }
             Err(reason) => return self.deliver(packet, reason, out),
         };
         let receive_key = packet.receive_key();
@@ -319,9 +335,10 @@ impl Gro {
                 }
             }
             if self.held == 0 {
-                break;
+                return;
             }
         }
+        self.flush_registered(older_than, reason, out);
     }
 }
 

@@ -4,8 +4,10 @@
 //! buffer of its own. So cutting what GRO merged needs no memory at all.
 
 mod headers;
+mod registered;
 
-use crate::gro::pseudo_sum;
+use crate::gro::{get16, pseudo_sum, put16};
+use crate::protocols::Protocols;
 use headers::{Headers, MAX_HEADERS};
 use netcore::checksum::{Sum, sum, update16};
 use netcore::offload::{NotSegmented, SegmentError, Segmenter};
@@ -19,6 +21,7 @@ const TCP_CWR: u8 = 0x80;
 #[derive(Debug, Default)]
 pub struct SoftwareSegmenter {
     pieces: Burst,
+    protocols: Protocols,
     counters: GsoCounters,
 }
 
@@ -39,7 +42,17 @@ pub struct GsoCounters {
 impl SoftwareSegmenter {
     /// A segmenter.
     pub const fn new() -> Self {
-        Self { pieces: Burst::new(), counters: GsoCounters { super_packets: 0, segments: 0, copied: 0, failed: 0 } }
+        Self {
+            pieces: Burst::new(),
+            protocols: Protocols::new(),
+            counters: GsoCounters { super_packets: 0, segments: 0, copied: 0, failed: 0 },
+        }
+    }
+
+    /// Cuts super-packets of registered protocols, too.
+    pub fn with_protocols(mut self, protocols: Protocols) -> Self {
+        self.protocols = protocols;
+        self
     }
 
     /// What was done so far.
@@ -69,6 +82,9 @@ impl SoftwareSegmenter {
         {
             return Err(NotSegmented { packet, error: error.into() });
         }
+        if !gso.kind.intersects(GsoKind::TCPV4 | GsoKind::TCPV6) && !self.protocols.is_empty() {
+            return self.cut_registered(packet, gso, cache, out);
+        }
         let headers = match Headers::of(&packet, gso.kind) {
             Ok(headers) => headers,
             Err(error) => return Err(NotSegmented { packet, error }),
@@ -86,7 +102,7 @@ impl SoftwareSegmenter {
         for index in 0..count {
             let Some(piece) = self.pieces.pop() else { break };
             let len = piece.len();
-            let mut segment = template.add_header(piece, cache);
+            let mut segment = add_header(template.len, piece, cache);
             segment.set_metadata(&metadata);
             template.write(&mut segment, &headers, index, index + 1 == count, len);
             out.push(segment);
@@ -200,6 +216,23 @@ fn copy_piece(packet: &Packet, offset: usize, len: usize, cache: &mut PoolCache)
     Ok(piece)
 }
 
+/// Makes room for `len` bytes of headers in front of a piece of payload: in its own buffer if it has room there and belongs to
+/// nobody else, else in a buffer put in front.
+#[inline]
+fn add_header(len: usize, mut piece: Packet, cache: &mut PoolCache) -> Packet {
+    if piece.push(len).is_ok() {
+        return piece;
+    }
+    // Reserved before anything was changed.
+    let Ok(mut head) = cache.get() else {
+        debug_assert!(false, "a reserved buffer is missing");
+        return piece;
+    };
+    let prepended = head.put(len).is_ok() && piece.prepend(head).is_ok();
+    debug_assert!(prepended, "a buffer is smaller than the headers");
+    piece
+}
+
 /// Where an IPv4 or IPv6 header needs work in every segment.
 #[derive(Clone, Copy)]
 struct Network {
@@ -278,25 +311,6 @@ impl Template {
         copy
     }
 
-    /// Makes room for the headers in front of a piece of payload: in its own buffer if it has room there and belongs to
-    /// nobody else, else in a buffer put in front.
-    #[inline]
-    fn add_header(&self, mut piece: Packet, cache: &mut PoolCache) -> Packet {
-        if piece.push(self.len).is_ok() {
-            return piece;
-        }
-        // Reserved before anything was changed.
-        let Ok(mut head) = cache.get() else {
-            debug_assert!(false, "a reserved buffer is missing");
-            return piece;
-        };
-        if head.put(self.len).is_ok() && piece.prepend(head).is_ok() {
-            return piece;
-        }
-        debug_assert!(false, "a buffer is smaller than the headers");
-        piece
-    }
-
     /// Writes the headers of segment `index`, whose payload has `len` bytes.
     #[inline]
     fn write(&mut self, segment: &mut Packet, headers: &Headers, index: usize, last: bool, len: usize) {
@@ -353,19 +367,9 @@ fn tunnel_checksum(bytes: &[u8], udp: usize, inner: usize, outer_pseudo: Sum, in
     outer_pseudo.plus(sum(&bytes[udp..inner])).minus(inner_pseudo).finish_udp()
 }
 
-#[inline(always)]
-fn put16(bytes: &mut [u8], offset: usize, value: u16) {
-    bytes[offset..offset + 2].copy_from_slice(&value.to_be_bytes());
-}
-
-#[inline(always)]
-fn get16(bytes: &[u8], offset: usize) -> u16 {
-    u16::from_be_bytes([bytes[offset], bytes[offset + 1]])
-}
-
 /// Writes a word that the checksum at `checksum` covers.
 #[inline(always)]
-fn set16(bytes: &mut [u8], offset: usize, value: u16, checksum: usize) {
+pub(super) fn set16(bytes: &mut [u8], offset: usize, value: u16, checksum: usize) {
     let old = get16(bytes, offset);
     put16(bytes, offset, value);
     let updated = update16(get16(bytes, checksum), old, value);

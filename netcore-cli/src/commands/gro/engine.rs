@@ -82,18 +82,12 @@ impl Output {
         parts: &[&[u8]],
         original: usize,
     ) -> anyhow::Result<()> {
-        let name = || format!("{}", self.path.display());
         if let Some(used) = self.link_type.filter(|used| *used != link_type) {
             bail!("--out holds one link type, {used}; the capture also has {link_type}");
         }
-        if self.writer.is_none() {
-            let file = File::create(&self.path).with_context(name)?;
-            let format = Format::for_path(&self.path);
-            self.writer = Some(CaptureWriter::new(BufWriter::new(file), format, link_type).with_context(name)?);
-            self.link_type = Some(link_type);
-        }
+        self.open(link_type)?;
         if let Some(writer) = &mut self.writer {
-            writer.write(at, parts, original).with_context(name)?;
+            writer.write(at, parts, original).with_context(|| format!("{}", self.path.display()))?;
         }
         Ok(())
     }
@@ -173,8 +167,8 @@ pub(super) fn process(capture: &mut super::super::capture::Capture, arguments: &
     }
     engine.end_poll()?;
     bar.finish_and_clear();
-    if let Some(mut writer) = engine.out.take().and_then(|out| out.writer) {
-        writer.flush()?;
+    if let Some(out) = engine.out.take() {
+        out.finish(capture.link_type().unwrap_or(LinkType::ETHERNET))?;
     }
     let damaged = capture.damage().map(ToString::to_string);
     let counters = engine.gro.counters().clone();
