@@ -61,9 +61,9 @@ impl Mask {
         // The number of blocks is a constant, so that the loop unrolls into vector operations.
         let mut different = [0u8; 16];
         for block in 0..HEAD / 16 {
-            for i in 0..16 {
-                let at = block * 16 + i;
-                different[i] |= (a[at] ^ b[at]) & m[at];
+            let at = block * 16;
+            for (i, d) in different.iter_mut().enumerate() {
+                *d |= (a[at + i] ^ b[at + i]) & m[at + i];
             }
         }
         u128::from_ne_bytes(different) == 0
@@ -79,8 +79,8 @@ impl Mask {
         // Byte by byte on whole blocks: the compiler makes one vector operation of each line.
         let mut different = [0u8; 16];
         for ((a, b), m) in a.iter().zip(b).zip(m) {
-            for i in 0..16 {
-                different[i] |= (a[i] ^ b[i]) & m[i];
+            for (((d, a), b), m) in different.iter_mut().zip(a).zip(b).zip(m) {
+                *d |= (a ^ b) & m;
             }
         }
         u128::from_ne_bytes(different) == 0 && n > 0

@@ -53,10 +53,10 @@ impl RegisteredHeld {
         if self.chain != *chain || self.receive_key != key || !equal(0, outer.network) {
             return Relation::Other;
         }
-        if let Some((_, transport)) = outer.transport {
-            if !same_network(old_bytes, new_bytes, outer.network as u16, transport as u16, outer.v6) {
-                return Relation::Other;
-            }
+        if let Some((_, transport)) = outer.transport
+            && !same_network(old_bytes, new_bytes, outer.network as u16, transport as u16, outer.v6)
+        {
+            return Relation::Other;
         }
         if let Some((udp, _)) = outer.udp {
             let absent = |bytes: &[u8]| field_at::<2>(bytes, udp + 6) == [0; 2];
