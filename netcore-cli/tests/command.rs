@@ -199,3 +199,19 @@ fn reproduce_prints_rows_that_compare_with_the_publication() {
     assert!(rows.iter().any(|row| row["published"] == 8.53 && row["pass"] == true));
     assert!(!v["experiments"][0]["series"].as_array().unwrap().is_empty());
 }
+
+#[test]
+fn a_reader_that_closes_the_pipe_is_no_error() {
+    use std::process::Stdio;
+    for arguments in [vec!["gro", "--json"], vec!["dissect"], vec!["reproduce", "--list"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netcore"));
+        command.args(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if arguments[0] != "reproduce" {
+            command.arg(capture());
+        }
+        let mut child = command.spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

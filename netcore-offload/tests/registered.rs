@@ -83,7 +83,7 @@ fn frame(kind: u8, flow: u16, number: u16, payload: usize, id: u16) -> Vec<u8> {
         udp.extend(inner);
         (17, udp)
     };
-    let v6 = kind % 2 == 0;
+    let v6 = kind.is_multiple_of(2);
     let mut ip = if v6 {
         let mut h = vec![0x60, 0, 0, 0];
         h.extend((rest.len() as u16).to_be_bytes());

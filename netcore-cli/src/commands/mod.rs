@@ -6,6 +6,7 @@ mod gro;
 mod reproduce;
 
 use clap::Subcommand;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// Exit status for a capture that is damaged: everything in front of the damage was processed.
@@ -26,5 +27,14 @@ impl Command {
             Self::Dissect(arguments) => dissect::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
         }
+    }
+}
+
+/// Writes to standard output. A reader that has seen enough and closed the pipe is no error.
+fn print(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         let width = EXPERIMENTS.iter().map(|info| info.name.len()).max().unwrap_or(0);
         for info in EXPERIMENTS {
             let state = if info.available { "" } else { " (not reproduced yet)" };
-            println!("{:<width$}  {}{state}", info.name, info.published);
+            super::print(&format!("{:<width$}  {}{state}\n", info.name, info.published))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -65,20 +65,20 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("experiment {name}"))?;
         bar.finish_and_clear();
         if !arguments.json {
-            println!("{}", report::text(&experiment));
+            super::print(&(report::text(&experiment) + "\n"))?;
         }
         experiments.push(experiment);
     }
     let missing: Vec<_> = EXPERIMENTS.iter().filter(|info| !info.available).map(|info| info.name).collect();
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&json!({ "experiments": experiments }))?);
+        super::print(&(serde_json::to_string_pretty(&json!({ "experiments": experiments }))? + "\n"))?;
     } else {
         if arguments.names.is_empty() && !missing.is_empty() {
-            println!("not reproduced yet: {}", missing.join(", "));
+            super::print(&format!("not reproduced yet: {}\n", missing.join(", ")))?;
         }
         std::fs::write(&arguments.html, report::html(&experiments))
             .with_context(|| format!("write {}", arguments.html.display()))?;
-        println!("report: {}", arguments.html.display());
+        super::print(&format!("report: {}\n", arguments.html.display()))?;
     }
     Ok(if experiments.iter().all(Experiment::passed) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -82,9 +82,9 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let result =
         engine::process(&mut capture, &arguments).with_context(|| format!("{}", arguments.capture.display()))?;
     if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&result)?);
+        super::print(&(serde_json::to_string_pretty(&result)? + "\n"))?;
     } else {
-        print!("{}", report::text(&result));
+        super::print(&report::text(&result))?;
     }
     if let Some(damage) = &result.damaged {
         eprintln!("netcore: {} is damaged {damage}; what came before was processed", arguments.capture.display());
