@@ -75,6 +75,26 @@ struct Output {
 }
 
 impl Output {
+    /// Writes the file header if no packet did, and flushes.
+    fn finish(mut self, link_type: LinkType) -> anyhow::Result<()> {
+        self.open(link_type)?;
+        match self.writer {
+            Some(mut writer) => writer.flush().with_context(|| format!("{}", self.path.display())),
+            None => Ok(()),
+        }
+    }
+
+    fn open(&mut self, link_type: LinkType) -> anyhow::Result<()> {
+        if self.writer.is_none() {
+            let name = || format!("{}", self.path.display());
+            let file = File::create(&self.path).with_context(name)?;
+            let format = Format::for_path(&self.path);
+            self.writer = Some(CaptureWriter::new(BufWriter::new(file), format, link_type).with_context(name)?);
+            self.link_type = Some(link_type);
+        }
+        Ok(())
+    }
+
     fn write(
         &mut self,
         link_type: LinkType,
