@@ -265,3 +265,39 @@ fn own_receiver_capture_with_reordering() {
     assert_eq!(sack.count(), 67);
     assert!(frames.iter().all(|f| !is_bad(f.outer().0) && !is_bad(f.outer().1)));
 }
+
+/// Which member a running Linux bond sent each of 488 frames to, by policy and number of members.
+#[test]
+fn transmit_hashes_choose_the_member_that_linux_chose() {
+    use netcore::flow::{layer2_hash, layer23_hash, layer34_hash};
+    let Some(frames) = frames("bond_hash_frames.pcap") else { return };
+    let Some(answers) = netcore_test::shared("exams/pcaps/bond_hash_members.csv") else { return };
+    let text = std::fs::read_to_string(answers).unwrap();
+    let mut lines = text.lines();
+    let columns: Vec<(&str, u32)> = lines
+        .next()
+        .unwrap()
+        .split(',')
+        .skip(2)
+        .map(|column| column.split_once('/').unwrap())
+        .map(|(policy, members)| (policy, members.parse().unwrap()))
+        .collect();
+    let mut rows = 0;
+    for line in lines {
+        let mut cells = line.split(',');
+        let number: usize = cells.next().unwrap().parse().unwrap();
+        let kind = cells.next().unwrap();
+        let frame = &frames[number - 1].bytes;
+        for ((policy, members), cell) in columns.iter().zip(cells) {
+            let hash = match *policy {
+                "layer2" => layer2_hash(frame),
+                "layer2+3" => layer23_hash(frame),
+                "layer3+4" => layer34_hash(frame),
+                other => panic!("policy {other}"),
+            };
+            assert_eq!(hash % members, cell.parse::<u32>().unwrap(), "frame {number} ({kind}), {policy}/{members}");
+        }
+        rows += 1;
+    }
+    assert_eq!(rows, 488);
+}

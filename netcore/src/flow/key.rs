@@ -1,4 +1,4 @@
-//! [`FlowKey`]: what identifies a flow, tunnel and VLAN included.
+//! What identifies a flow, tunnel and VLAN included.
 
 use crate::dissect::Dissection;
 use crate::wire::{Ipv4Header, Ipv6Header, Protocol};

@@ -1,0 +1,9 @@
+//! Flows: their keys, the receive-side-scaling hash, and the transmit hashes of bonding.
+
+mod bonding;
+mod key;
+mod toeplitz;
+
+pub use bonding::{layer2_hash, layer23_hash, layer34_hash, vlan_srcmac_hash};
+pub use key::FlowKey;
+pub use toeplitz::{MICROSOFT_KEY, RssInput, Toeplitz};
