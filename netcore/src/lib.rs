@@ -41,6 +41,7 @@ pub mod packet;
 pub mod pool;
 pub mod port;
 pub mod qdisc;
+pub mod ring;
 mod sync;
 pub mod time;
 pub mod wire;
