@@ -1,7 +1,7 @@
 use super::*;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn a_full_ring_gives_the_value_back_and_a_batch_keeps_its_rest() {
