@@ -7,6 +7,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod checksum;
+pub mod congestion;
 pub mod dissect;
 pub mod driver;
 pub mod flow;
@@ -20,12 +21,13 @@ pub mod time;
 pub mod wire;
 pub mod xmit;
 
+pub use congestion::{CongestionOps, SendState};
 pub use dissect::{Dissection, TunnelPorts, dissect};
-pub use flow::FlowKey;
 pub use driver::{
     Capabilities, Completion, Completions, Driver, DriverError, DriverQueue, Features, LinkState, MacAddress, Refusal,
     Statistics,
 };
+pub use flow::FlowKey;
 pub use offload::{GroHandler, NotSegmented, ReceiveOffload, SegmentError, Segmenter};
 pub use packet::{
     Burst, Cutter, Gso, GsoKind, HeaderOffsets, Packet, PacketError, PacketQueue, PartialChecksum, ReceiveChecksum,
