@@ -14,7 +14,7 @@ fn ssthresh(value: u64) -> Option<u32> {
 
 /// Replays one trace; gives the number of calls and of differing fields.
 fn replay(file: &str) -> (usize, Vec<String>) {
-    let path = format!("{}/../testdata/cubic/{file}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/testdata/{file}", env!("CARGO_MANIFEST_DIR"));
     let mut lines = BufReader::new(GzDecoder::new(File::open(path).unwrap())).lines().map(Result::unwrap);
     let names: Vec<String> = lines.next().unwrap().split(',').map(str::to_owned).collect();
     let index: HashMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();

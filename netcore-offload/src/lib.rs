@@ -1,5 +1,13 @@
 //! Receive offload (GRO) and segmentation offload (GSO) as the Linux kernel does them.
+//!
+//! ```text
+//!   one NAPI poll ─► Gro ─► super-packets ─► … ─► SoftwareSegmenter ─► wire packets, byte for byte the same
+//! ```
+//!
+//! [`Gro`] is a [`ReceiveOffload`](netcore::ReceiveOffload), [`SoftwareSegmenter`] a [`Segmenter`](netcore::Segmenter): a
+//! [`Port`](netcore::Port) takes one of each. What merges: TCP over IPv4 and IPv6, under VLAN tags, plain and inside VXLAN.
 #![no_std]
+#![warn(clippy::alloc_instead_of_core, clippy::std_instead_of_alloc, clippy::std_instead_of_core)]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
@@ -11,3 +19,7 @@ pub mod gso;
 
 pub use gro::{BucketHash, Gro, GroConfig, GroConfigError, GroCounters, GroRules, GroTable, IpIdRule};
 pub use gso::{GsoCounters, SoftwareSegmenter};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+/// Client port, bytes and SHA-256 of a byte stream.
+type Stream = (u16, usize, &'static str);
+
 const PORTS: [u16; 2] = [4789, 8472];
 
 fn ports() -> TunnelPorts {
@@ -61,7 +64,9 @@ fn streams<'a>(frames: impl Iterator<Item = &'a [u8]>) -> BTreeMap<FlowKey, (usi
     }
     bytes
         .into_iter()
-        .map(|(key, stream)| (key, (stream.len(), Sha256::digest(&stream).iter().map(|b| format!("{b:02x}")).collect())))
+        .map(|(key, stream)| {
+            (key, (stream.len(), Sha256::digest(&stream).iter().map(|b| format!("{b:02x}")).collect()))
+        })
         .collect()
 }
 
@@ -74,7 +79,7 @@ fn by_flow(frames: &[Vec<u8>]) -> BTreeMap<Option<FlowKey>, Vec<&[u8]>> {
     flows
 }
 
-fn check(path: PathBuf, batch: usize, table: GroTable, expected: &[(u16, usize, &str)]) {
+fn check(path: PathBuf, batch: usize, table: GroTable, expected: &[Stream]) {
     let frames = read(&path);
     let pool = PacketPool::new(PoolConfig { windows: 4096, ..PoolConfig::with_buffers(4096) }).unwrap();
     let mut cache = pool.cache();
@@ -124,7 +129,7 @@ fn own_capture_survives_gro_and_comes_back_from_gso() {
     let sha = "5b846ab22355fb70783bba12349aef9ab1b851be1a7e04565b7a39e502f9d8c4";
     for batch in [1000, 64, 17, 2] {
         check(
-            netcore_test::testdata("captures/gro_pair_wire.pcap"),
+            netcore_test::capture("gro_pair_wire.pcap"),
             batch,
             GroTable::linux_current(),
             &[(59036, 1_000_000, sha)],
@@ -134,7 +139,7 @@ fn own_capture_survives_gro_and_comes_back_from_gso() {
 
 #[test]
 fn every_capture_survives_gro_and_comes_back_from_gso() {
-    let captures: [(&str, &[(u16, usize, &str)]); 7] = [
+    let captures: [(&str, &[Stream]); 7] = [
         (
             "vxlan4789_v4_zerocsum",
             &[(44190, 3_200_000, "4187f44f7bc08e3bca3843013c7712b6c1d1417e0927e264b96db35fc4d0c42b")],
@@ -163,10 +168,7 @@ fn every_capture_survives_gro_and_comes_back_from_gso() {
                 (59034, 900_000, "11453899227726bd968337eb498a09fc296490064e590846be101ad8b88bff13"),
             ],
         ),
-        (
-            "gro_pair_wire",
-            &[(59036, 1_000_000, "5b846ab22355fb70783bba12349aef9ab1b851be1a7e04565b7a39e502f9d8c4")],
-        ),
+        ("gro_pair_wire", &[(59036, 1_000_000, "5b846ab22355fb70783bba12349aef9ab1b851be1a7e04565b7a39e502f9d8c4")]),
         (
             "tcp_plain_v4_iperf3",
             &[(57454, 3_014_693, "c3e70d633fb385230eb552e894978f5bb51c6c07f1527a11c8c56cd71afc7363")],

@@ -6,6 +6,9 @@ use common::*;
 use netcore::{GsoKind, Packet, ReceiveChecksum, VlanTag};
 use netcore_offload::{GroConfig, GroTable};
 
+/// A field and how to change it.
+type Change = (&'static str, fn(&mut Tcp));
+
 fn payloads(packets: &[Packet], header: usize) -> Vec<usize> {
     packets.iter().map(|p| p.len() - header).collect()
 }
@@ -34,7 +37,8 @@ fn kernel_selftest_scenarios() {
                 "ipv6" => true,
                 _ => continue,
             };
-            let number = |p: &serde_json::Value, key: &str, default: u64| p.get(key).map_or(default, |v| v.as_u64().unwrap());
+            let number =
+                |p: &serde_json::Value, key: &str, default: u64| p.get(key).map_or(default, |v| v.as_u64().unwrap());
             let frames: Vec<Tcp> = packets
                 .iter()
                 .map(|p| {
@@ -50,7 +54,11 @@ fn kernel_selftest_scenarios() {
                         seq: 100 + number(p, "seq_off", 0) as u32,
                         ack: 100 + number(p, "ack_off", 0) as u32,
                         flags,
-                        tos: if v6 { (number(p, "tclass_high_nibble_v6", 0) << 4) as u8 } else { number(p, "tos_v4", 0) as u8 },
+                        tos: if v6 {
+                            (number(p, "tclass_high_nibble_v6", 0) << 4) as u8
+                        } else {
+                            number(p, "tos_v4", 0) as u8
+                        },
                         id: number(p, "id", 0) as u16,
                         df: number(p, "df", 1) == 1,
                         bad_checksum: p.get("csum_delta").is_some(),
@@ -71,8 +79,7 @@ fn kernel_selftest_scenarios() {
 fn forty_five_segments_of_1448_fill_an_aggregate() {
     for v6 in [false, true] {
         let frames = train(&Tcp { v6, ..Tcp::default() }, 64, 1448);
-        let expected = if v6 { vec![65160, 27512] } else { vec![65160, 27512] };
-        assert_eq!(merged(&frames), expected);
+        assert_eq!(merged(&frames), [65160, 27512]);
     }
 }
 
@@ -123,7 +130,7 @@ fn a_bad_inner_checksum_goes_up_alone_unmarked_and_loses_nothing() {
 
 #[test]
 fn fields_that_must_agree_end_a_run() {
-    let change: [(&str, fn(&mut Tcp)); 9] = [
+    let change: [Change; 9] = [
         ("ack", |t| t.ack += 1),
         ("window", |t| t.window -= 1),
         ("ttl", |t| t.ttl += 1),
@@ -149,7 +156,7 @@ fn fields_that_must_agree_end_a_run() {
 #[test]
 fn flows_that_differ_anywhere_never_merge() {
     let base = Tcp { tunnel: Some(Vxlan::default()), ..Tcp::default() };
-    let change: [(&str, fn(&mut Tcp)); 6] = [
+    let change: [Change; 6] = [
         ("vni", |t| t.tunnel.as_mut().unwrap().vni += 1),
         ("outer source port", |t| t.tunnel.as_mut().unwrap().sport += 1),
         ("outer checksum present", |t| t.tunnel.as_mut().unwrap().checksum = true),

@@ -39,7 +39,7 @@ pub fn shared(path: &str) -> Option<PathBuf> {
     None
 }
 
-/// A file of the repository's own test data.
-pub fn testdata(path: &str) -> PathBuf {
-    workspace().join("testdata").join(path)
+/// A capture that is part of the repository.
+pub fn capture(name: &str) -> PathBuf {
+    workspace().join("netcore-lab/captures").join(name)
 }

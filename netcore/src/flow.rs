@@ -47,12 +47,7 @@ impl FlowKey {
 
     /// The same flow in the other direction.
     pub fn reversed(self) -> Self {
-        Self {
-            source: self.destination,
-            destination: self.source,
-            ports: self.ports.map(|(a, b)| (b, a)),
-            ..self
-        }
+        Self { source: self.destination, destination: self.source, ports: self.ports.map(|(a, b)| (b, a)), ..self }
     }
 }
 

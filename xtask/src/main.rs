@@ -1,2 +1,76 @@
 //! `cargo xtask …`: the checks of this repository, one function each.
-fn main() {}
+
+mod fuzz;
+mod run;
+mod steps;
+
+use clap::{Parser, Subcommand};
+use run::{Outcome, Report};
+use std::process::ExitCode;
+
+/// The checks of this repository.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything a change must pass
+    Test {
+        /// Longer fuzzing as well
+        #[arg(long)]
+        all: bool,
+        /// Leave fuzzing with libFuzzer out; the seeds are replayed all the same
+        #[arg(long)]
+        no_fuzz: bool,
+        /// Only steps whose name contains this
+        #[arg(long, value_name = "TEXT")]
+        only: Option<String>,
+    },
+    /// Fuzz one target, or all of them
+    Fuzz {
+        /// Its name; all if left out
+        target: Option<String>,
+        /// Seconds per target
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
+    /// Run the benches
+    Bench {
+        /// Only benches whose name contains this
+        filter: Option<String>,
+    },
+    /// Count instructions of the hot paths with callgrind
+    Instructions,
+}
+
+fn main() -> ExitCode {
+    let mut report = Report::default();
+    match Arguments::parse().command {
+        Command::Test { all, no_fuzz, only } => {
+            for step in steps::all() {
+                if only.as_ref().is_none_or(|text| step.name.contains(text.as_str())) {
+                    report.run(step.name, step.run);
+                }
+            }
+            if !no_fuzz && only.as_ref().is_none_or(|text| "fuzz".contains(text.as_str())) {
+                let seconds = if all { 300 } else { 20 };
+                report.run("fuzz", || fuzz::all(seconds));
+            }
+        }
+        Command::Fuzz { target: None, seconds } => report.run("fuzz", || fuzz::all(seconds)),
+        Command::Fuzz { target: Some(target), seconds } => report.run("fuzz", || fuzz::one(&target, seconds)),
+        Command::Bench { filter } => report.run("bench", || steps::bench(filter.as_deref())),
+        Command::Instructions => report.run("instructions", steps::instructions),
+    }
+    report.finish()
+}
+
+/// A named check.
+struct Step {
+    name: &'static str,
+    run: fn() -> Outcome,
+}

@@ -1,14 +1,30 @@
 //! One module per subcommand.
 
+mod capture;
+mod dissect;
+mod gro;
+mod reproduce;
+
 use clap::Subcommand;
 use std::process::ExitCode;
 
+/// Exit status for a capture that is damaged: everything in front of the damage was processed.
+const DAMAGED: u8 = 3;
+
 /// The subcommands of `netcore`.
 #[derive(Subcommand)]
-pub(crate) enum Command {}
+pub(crate) enum Command {
+    Gro(gro::Arguments),
+    Dissect(dissect::Arguments),
+    Reproduce(reproduce::Arguments),
+}
 
 impl Command {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match self {}
+        match self {
+            Self::Gro(arguments) => gro::run(arguments),
+            Self::Dissect(arguments) => dissect::run(arguments),
+            Self::Reproduce(arguments) => reproduce::run(arguments),
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! A capture file as a driver.
 
 use super::{CaptureError, CaptureReader, CaptureWriter, Damage, Format, LinkType};
-use netcore::driver::{Capabilities, Completion, Completions, Driver, DriverError, Features, LinkState, Refusal, Statistics};
+use netcore::driver::{
+    Capabilities, Completion, Completions, Driver, DriverError, Features, LinkState, Refusal, Statistics,
+};
 use netcore::{Burst, Instant, PoolCache};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};

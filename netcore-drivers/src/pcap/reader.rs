@@ -149,13 +149,7 @@ impl<R: Read> CaptureReader<R> {
         }
         // The upper bits tell about the frame check sequence.
         let link_type = LinkType(order.u32(&buffer, 20) as u16);
-        Ok(Self {
-            source,
-            kind: Kind::Pcap { order, nanos, link_type, extra },
-            buffer,
-            damage: None,
-            finished: false,
-        })
+        Ok(Self { source, kind: Kind::Pcap { order, nanos, link_type, extra }, buffer, damage: None, finished: false })
     }
 
     /// What ended the file early; `None` while it is whole.

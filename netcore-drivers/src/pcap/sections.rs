@@ -112,7 +112,7 @@ impl Sections {
         }
         let len = self.order.u32(buffer, 0);
         let max = MAX_CAPTURED + MAX_OVERHEAD;
-        if len < 12 || len % 4 != 0 || len > max {
+        if len < 12 || !len.is_multiple_of(4) || len > max {
             return damage(format!("block length {len}, allowed is a multiple of 4 from 12 to {max}"));
         }
         buffer.clear();
@@ -144,11 +144,15 @@ impl Sections {
         self.order = match buffer[4..8] {
             [0x4d, 0x3c, 0x2b, 0x1a] => Order::Little,
             [0x1a, 0x2b, 0x3c, 0x4d] => Order::Big,
-            _ => return damage(format!("byte-order magic {:02x?}, allowed is 1a2b3c4d in either order", &buffer[4..8])),
+            _ => {
+                return damage(format!("byte-order magic {:02x?}, allowed is 1a2b3c4d in either order", &buffer[4..8]));
+            }
         };
         let len = self.order.u32(buffer, 0);
-        if len < 28 || len % 4 != 0 || len > MAX_OVERHEAD {
-            return damage(format!("section header length {len}, allowed is a multiple of 4 from 28 to {MAX_OVERHEAD}"));
+        if len < 28 || !len.is_multiple_of(4) || len > MAX_OVERHEAD {
+            return damage(format!(
+                "section header length {len}, allowed is a multiple of 4 from 28 to {MAX_OVERHEAD}"
+            ));
         }
         buffer.clear();
         let rest = len as usize - 12;
@@ -190,12 +194,10 @@ impl Sections {
                 (0, _) => break,
                 (OPTION_TSRESOL, [resolution]) => {
                     let exponent = u32::from(resolution & 0x7f);
-                    let units = if resolution & 0x80 == 0 {
-                        10u64.checked_pow(exponent)
-                    } else {
-                        1u64.checked_shl(exponent)
-                    };
-                    interface.units = units.ok_or_else(|| format!("time stamp resolution {resolution:#04x} is too fine"))?;
+                    let units =
+                        if resolution & 0x80 == 0 { 10u64.checked_pow(exponent) } else { 1u64.checked_shl(exponent) };
+                    interface.units =
+                        units.ok_or_else(|| format!("time stamp resolution {resolution:#04x} is too fine"))?;
                 }
                 (OPTION_TSOFFSET, value) if len == 8 => {
                     let (a, b) = (u64::from(self.order.u32(value, 0)), u64::from(self.order.u32(value, 4)));

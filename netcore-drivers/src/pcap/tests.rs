@@ -5,10 +5,7 @@ use proptest::prelude::*;
 type Owned = (Option<u64>, Vec<u8>, u32, LinkType, u32);
 
 fn read_all(bytes: &[u8]) -> (Vec<Owned>, Option<Damage>) {
-    let mut reader = match CaptureReader::new(bytes) {
-        Ok(reader) => reader,
-        Err(_) => return (Vec::new(), None),
-    };
+    let Ok(mut reader) = CaptureReader::new(bytes) else { return (Vec::new(), None) };
     let mut records = Vec::new();
     while let Some(r) = reader.next().unwrap() {
         records.push((r.timestamp.map(Instant::as_nanos), r.bytes.to_vec(), r.original_len, r.link_type, r.interface));

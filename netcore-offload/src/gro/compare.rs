@@ -10,7 +10,7 @@ const MASKED: usize = 160;
 
 /// Which header bits two segments of one flow must have in common to merge.
 pub(super) struct Mask {
-    layout: Layout,
+    key: u128,
     bits: [u8; MASKED],
     /// Blocks of 16 bytes to compare; 0 if the headers are longer than the mask.
     blocks: usize,
@@ -18,7 +18,7 @@ pub(super) struct Mask {
 
 impl Mask {
     fn new(layout: Layout, rules: &GroRules) -> Self {
-        let mut mask = Self { layout, bits: [0; MASKED], blocks: 0 };
+        let mut mask = Self { key: layout.key(), bits: [0; MASKED], blocks: 0 };
         let payload = usize::from(layout.payload);
         if payload > MASKED {
             return mask;
@@ -53,18 +53,37 @@ impl Mask {
         self.bits[start..start + len].fill(0);
     }
 
+    /// As [`Mask::agrees`] for headers within `HEAD` bytes of two packets that are at least so long.
+    #[inline(always)]
+    pub(super) fn agrees_within<const HEAD: usize>(&self, a: &[u8; HEAD], b: &[u8; HEAD]) -> bool {
+        const { assert!(HEAD <= MASKED && HEAD.is_multiple_of(16)) }
+        let Some(m) = self.bits.first_chunk::<HEAD>() else { return false };
+        // The number of blocks is a constant, so that the loop unrolls into vector operations.
+        let mut different = [0u8; 16];
+        for block in 0..HEAD / 16 {
+            for i in 0..16 {
+                let at = block * 16 + i;
+                different[i] |= (a[at] ^ b[at]) & m[at];
+            }
+        }
+        u128::from_ne_bytes(different) == 0
+    }
+
     /// True if all bits that must agree do. False also if a packet ends too early to be compared in blocks; the caller
     /// then looks field by field.
     #[inline(always)]
-    fn agrees(&self, a: &[u8], b: &[u8]) -> bool {
+    pub(super) fn agrees(&self, a: &[u8], b: &[u8]) -> bool {
         let n = self.blocks * 16;
         let (Some(a), Some(b), Some(m)) = (a.get(..n), b.get(..n), self.bits.get(..n)) else { return false };
         let (a, b, m) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0, m.as_chunks::<16>().0);
-        let mut different = 0u128;
+        // Byte by byte on whole blocks: the compiler makes one vector operation of each line.
+        let mut different = [0u8; 16];
         for ((a, b), m) in a.iter().zip(b).zip(m) {
-            different |= (u128::from_ne_bytes(*a) ^ u128::from_ne_bytes(*b)) & u128::from_ne_bytes(*m);
+            for i in 0..16 {
+                different[i] |= (a[i] ^ b[i]) & m[i];
+            }
         }
-        different == 0 && n > 0
+        u128::from_ne_bytes(different) == 0 && n > 0
     }
 }
 
@@ -82,20 +101,42 @@ impl Masks {
 
     #[inline(always)]
     pub(super) fn of(&mut self, layout: &Layout) -> &Mask {
-        if !matches!(&self.masks[self.last], Some(mask) if mask.layout == *layout) {
+        if !matches!(&self.masks[self.last & 7], Some(mask) if mask.key == layout.key()) {
             self.switch_to(layout);
         }
         self.masks[self.last].get_or_insert_with(|| Mask::new(*layout, &self.rules))
     }
 
     fn switch_to(&mut self, layout: &Layout) {
-        match self.masks.iter().position(|mask| matches!(mask, Some(mask) if mask.layout == *layout)) {
+        match self.masks.iter().position(|mask| matches!(mask, Some(mask) if mask.key == layout.key())) {
             Some(found) => self.last = found,
             None => {
                 self.last = (self.last + 1) % self.masks.len();
                 self.masks[self.last] = None;
             }
         }
+    }
+}
+
+/// The mask of one fixed shape, whose only variable is where the payload starts.
+pub(super) struct ShapeMask {
+    payload: u16,
+    mask: Mask,
+}
+
+impl ShapeMask {
+    /// The mask for `layout`; `slot` keeps the one used last.
+    #[inline(always)]
+    pub(super) fn of<'a>(
+        slot: &'a mut Option<Self>,
+        payload: u16,
+        layout: impl FnOnce() -> Layout,
+        rules: &GroRules,
+    ) -> &'a Mask {
+        if !matches!(slot, Some(shape) if shape.payload == payload) {
+            *slot = None;
+        }
+        &slot.get_or_insert_with(|| Self { payload, mask: Mask::new(layout(), rules) }).mask
     }
 }
 
@@ -120,7 +161,9 @@ pub(super) fn relate(
     max_size: usize,
 ) -> Relation {
     let old = held.packet.head();
-    let alike = candidate.layout == held.layout && mask.agrees(old, new) && checksum_presence(&held.layout, old, new);
+    let alike = candidate.layout.key() == held.layout.key()
+        && mask.agrees(old, new)
+        && checksum_presence(&held.layout, old, new);
     if !alike {
         if !same_flow(&held.layout, &candidate.layout, old, new) {
             return Relation::Other;
@@ -131,10 +174,7 @@ pub(super) fn relate(
     } else if let Some(reason) = candidate.flush {
         return Relation::Refused(reason);
     }
-    let fixed = match ip_ids(held, old, new, rules) {
-        Some(fixed) => fixed,
-        None => return Relation::Refused(GroEnd::IpId),
-    };
+    let Some(fixed) = ip_ids(held, old, new, rules) else { return Relation::Refused(GroEnd::IpId) };
     if candidate.word & tcp_flags::CWR != 0 {
         return Relation::Refused(GroEnd::Flags);
     }
@@ -214,9 +254,12 @@ fn same_network(old: &[u8], new: &[u8], network: u16, end: u16, v6: bool) -> boo
     if v6 {
         let label = |b: &[u8]| u32::from_be_bytes(field_at(b, n)) & 0xf00f_ffff;
         let rest = n + 8..usize::from(end);
-        label(old) == label(new) && field_at::<1>(old, n + 6) == field_at::<1>(new, n + 6) && old.get(rest.clone()) == new.get(rest)
+        label(old) == label(new)
+            && field_at::<1>(old, n + 6) == field_at::<1>(new, n + 6)
+            && old.get(rest.clone()) == new.get(rest)
     } else {
-        field_at::<1>(old, n + 9) == field_at::<1>(new, n + 9) && field_at::<8>(old, n + 12) == field_at::<8>(new, n + 12)
+        field_at::<1>(old, n + 9) == field_at::<1>(new, n + 9)
+            && field_at::<8>(old, n + 12) == field_at::<8>(new, n + 12)
     }
 }
 
@@ -245,10 +288,7 @@ fn header_reason(held: &Held, candidate: &Candidate, old: &[u8], new: &[u8], rul
     if old.get(options.clone()) != new.get(options) {
         return Some(GroEnd::Options);
     }
-    let networks = [
-        (held.layout.network, held.layout.outer_v6),
-        (held.layout.inner_network, held.layout.inner_v6),
-    ];
+    let networks = [(held.layout.network, held.layout.outer_v6), (held.layout.inner_network, held.layout.inner_v6)];
     for (network, v6) in networks {
         let n = usize::from(network);
         let same = if v6 {

@@ -3,6 +3,7 @@
 use super::Held;
 use super::compare::{FIXED_INNER, FIXED_OUTER};
 use super::layout::{Layout, be16, tcp_flags};
+use super::verdict::raise;
 use netcore::checksum::{Sum, update16};
 use netcore::packet::{HeaderOffsets, PartialChecksum};
 use netcore::{Gso, GsoKind, Packet};
@@ -56,7 +57,7 @@ pub(crate) fn pseudo_sum(bytes: &[u8], network: usize, v6: bool, protocol: u8, l
 /// The finished packet: as received if nothing was merged into it, else a super-packet.
 #[inline(always)]
 pub(super) fn complete(mut held: Held) -> Packet {
-    held.verdict.raise(&mut held.packet);
+    raise(&mut held.packet, held.gained);
     if held.count == held.received_count {
         return held.packet;
     }

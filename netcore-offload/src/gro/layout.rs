@@ -48,6 +48,19 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// All of it in one number, for comparison.
+    #[inline(always)]
+    pub(super) const fn key(&self) -> u128 {
+        (self.network as u128)
+            | (self.tunnel as u128) << 16
+            | (self.inner_mac as u128) << 32
+            | (self.inner_network as u128) << 48
+            | (self.tcp as u128) << 64
+            | (self.payload as u128) << 80
+            | (self.outer_v6 as u128) << 96
+            | (self.inner_v6 as u128) << 97
+    }
+
     #[inline(always)]
     pub(super) fn is_tunnel(&self) -> bool {
         self.tunnel != 0
@@ -70,7 +83,8 @@ pub(super) struct Candidate {
     pub(super) segment: u32,
     /// Set if it must not be merged or held, but ends its flow's aggregate.
     pub(super) flush: Option<GroEnd>,
-    pub(super) verdict: Verdict,
+    /// Checksums in a row found right beyond the device's.
+    pub(super) gained: u8,
 }
 
 #[inline(always)]
@@ -83,10 +97,17 @@ fn at<const N: usize>(bytes: &[u8], offset: usize) -> Result<&[u8; N], GroEnd> {
     bytes.get(offset..).and_then(|rest| rest.first_chunk()).ok_or(GroEnd::Malformed)
 }
 
-/// Mixes what identifies a flow; the result is well spread in all bits.
+/// Adds what identifies a flow, piece by piece.
 #[inline(always)]
-fn mix(state: u64, value: u64) -> u64 {
-    (state ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+pub(super) const fn gather(state: u64, value: u64) -> u64 {
+    state.rotate_left(23) ^ value
+}
+
+/// The tag of what was gathered: well spread in all bits.
+#[inline(always)]
+pub(super) const fn tag_of(gathered: u64) -> u32 {
+    // The high half of the product depends on all bits.
+    (gathered.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
 struct Walk<'a> {
@@ -140,14 +161,8 @@ impl Network<'_> {
 /// Why the packet goes up alone at once, without touching what is held.
 #[inline(always)]
 pub(super) fn walk(packet: &Packet, config: &GroConfig) -> Result<Candidate, GroEnd> {
-    let mut walk = Walk {
-        packet,
-        bytes: packet.head(),
-        len: packet.len(),
-        verdict: Verdict::new(packet),
-        flush: None,
-        tag: 0,
-    };
+    let mut walk =
+        Walk { packet, bytes: packet.head(), len: packet.len(), verdict: Verdict::new(packet), flush: None, tag: 0 };
     let mut layout = Layout::default();
     let (ethertype, network) = walk.link(0)?;
     if network != ETHERNET {
@@ -183,7 +198,7 @@ impl<'a> Walk<'a> {
                 return Err(GroEnd::NotMergeable);
             }
             let tag: &[u8; 4] = at(self.bytes, end)?;
-            self.tag = mix(self.tag, u64::from(be16(&[tag[0], tag[1]])) + 1);
+            self.tag = gather(self.tag, u64::from(be16(&[tag[0], tag[1]])) + 1);
             ethertype = be16(&[tag[2], tag[3]]);
             end += 4;
             tags += 1;
@@ -220,7 +235,7 @@ impl<'a> Walk<'a> {
         }
         let mut addresses = [0; 8];
         addresses.copy_from_slice(&header[12..20]);
-        self.tag = mix(self.tag, u64::from_ne_bytes(addresses));
+        self.tag = gather(self.tag, u64::from_ne_bytes(addresses));
         Ok(Network { transport: offset + 20, protocol: header[9], addresses: Addresses::V4(header) })
     }
 
@@ -247,7 +262,7 @@ impl<'a> Walk<'a> {
         }
         self.verdict.pull(&self.bytes[offset..end]);
         for word in header[8..40].as_chunks::<8>().0 {
-            self.tag = mix(self.tag, u64::from_ne_bytes(*word));
+            self.tag = gather(self.tag, u64::from_ne_bytes(*word));
         }
         Ok(Network { transport: end, protocol, addresses: Addresses::V6(header) })
     }
@@ -278,7 +293,7 @@ impl<'a> Walk<'a> {
             return Err(GroEnd::NotMergeable);
         }
         let inner_mac = offset + 16;
-        self.tag = mix(self.tag, u64::from_ne_bytes(*vxlan));
+        self.tag = gather(self.tag, u64::from_ne_bytes(*vxlan));
         let (ethertype, inner_network) = self.link(inner_mac)?;
         self.verdict.pull(&self.bytes[offset..inner_network]);
         layout.tunnel = offset as u16;
@@ -305,7 +320,7 @@ impl<'a> Walk<'a> {
         }
         let mut ports = [0; 4];
         ports.copy_from_slice(&header[..4]);
-        let tag = mix(self.tag, u64::from(u32::from_ne_bytes(ports)));
+        let tag = gather(self.tag, u64::from(u32::from_ne_bytes(ports)));
         layout.tcp = offset as u16;
         layout.payload = payload as u16;
         let seq = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
@@ -324,15 +339,14 @@ impl<'a> Walk<'a> {
         };
         Ok(Candidate {
             layout,
-            // The low half: the rotation has put the well-mixed high bits of the product there.
-            tag: tag as u32,
+            tag: tag_of(tag),
             seq,
             word,
             payload,
             count,
             segment,
             flush: self.flush,
-            verdict: self.verdict,
+            gained: self.verdict.gained(),
         })
     }
 }

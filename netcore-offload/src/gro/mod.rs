@@ -14,6 +14,7 @@
 mod compare;
 mod complete;
 mod counters;
+mod fast;
 mod layout;
 mod rules;
 mod verdict;
@@ -23,12 +24,11 @@ pub use counters::GroCounters;
 pub use rules::{BucketHash, GroConfig, GroConfigError, GroRules, GroTable, IpIdRule};
 
 use alloc::vec::Vec;
-use compare::{Masks, Relation, relate};
+use compare::{Masks, Relation, ShapeMask, relate};
 use layout::{Candidate, Layout, MAX_HEADERS, tcp_flags, walk};
 use netcore::offload::{GroEnd, ReceiveOffload};
-use netcore::packet::VlanTag;
 use netcore::{Burst, Instant, Packet, PoolCache, Statistics};
-use verdict::Verdict;
+use verdict::raise;
 
 /// Bytes of the head segment that are made contiguous before headers are walked.
 const PULL: usize = 128;
@@ -47,9 +47,11 @@ struct Held {
     /// `count` when the packet was received: above 1 for a super-packet.
     received_count: u16,
     fixed_ids: u8,
-    verdict: Verdict,
-    hash: Option<u32>,
-    vlan: Option<VlanTag>,
+    /// What the fast path recognises it by.
+    shape: u8,
+    gained: u8,
+    /// Receive hash and VLAN tag.
+    receive_key: u64,
     /// Clock tick at which it was first held.
     age: u64,
 }
@@ -59,12 +61,35 @@ struct Bucket {
     tags: [u32; 8],
     order: [u8; 8],
     len: u8,
+    /// Slots in use, one bit each.
+    used: u8,
+    /// Slot that was used last: the first guess.
+    latest: u8,
     slots: [Option<Held>; 8],
 }
 
 impl Bucket {
+    /// A slot in use whose tag is `tag`.
+    #[inline(always)]
+    fn find(&mut self, tag: u32) -> Option<usize> {
+        let latest = usize::from(self.latest & 7);
+        if self.tags[latest] == tag && self.used & 1 << latest != 0 {
+            return Some(latest);
+        }
+        let mut found = 0;
+        for (slot, other) in self.tags.iter().enumerate() {
+            found |= u8::from(*other == tag) << slot;
+        }
+        found &= self.used;
+        if found == 0 {
+            return None;
+        }
+        self.latest = found.trailing_zeros() as u8;
+        Some(usize::from(self.latest & 7))
+    }
+
     const fn new() -> Self {
-        Self { tags: [0; 8], order: [0, 1, 2, 3, 4, 5, 6, 7], len: 0, slots: [const { None }; 8] }
+        Self { used: 0, latest: 0, tags: [0; 8], order: [0, 1, 2, 3, 4, 5, 6, 7], len: 0, slots: [const { None }; 8] }
     }
 
     /// Takes the packet at position `position` of the order.
@@ -78,6 +103,7 @@ impl Bucket {
         }
         self.order[(len - 1) & 7] = slot;
         self.len -= 1;
+        self.used &= !(1 << (slot & 7));
         self.slots[usize::from(slot & 7)].take()
     }
 
@@ -86,6 +112,8 @@ impl Bucket {
         let slot = usize::from(self.order[usize::from(self.len) & 7] & 7);
         self.tags[slot] = tag;
         self.slots[slot] = Some(held);
+        self.used |= 1 << slot;
+        self.latest = slot as u8;
         self.len += 1;
     }
 }
@@ -98,6 +126,9 @@ pub struct Gro {
     held: usize,
     counters: GroCounters,
     flush_at: Option<Instant>,
+    /// Whether `fast.rs` is used; a test compares both.
+    fast: bool,
+    shapes: [Option<ShapeMask>; 2],
 }
 
 impl Gro {
@@ -113,8 +144,17 @@ impl Gro {
             held: 0,
             counters: GroCounters::default(),
             flush_at: None,
+            fast: true,
+            shapes: [None, None],
             config,
         })
+    }
+
+    /// Takes every packet through the general path, for tests that compare the two.
+    #[doc(hidden)]
+    pub fn without_fast_path(mut self) -> Self {
+        self.fast = false;
+        self
     }
 
     /// The settings in force.
@@ -140,9 +180,9 @@ impl Gro {
         self.deliver(packet, reason, out);
     }
 
-    #[inline(always)]
-    fn receive_one(&mut self, mut packet: Packet, out: &mut Burst, cache: &mut PoolCache, tick: u64) {
-        self.counters.receive(&packet);
+    /// Any packet, by its headers one after the other. `fast.rs` does the same for the most frequent ones.
+    #[inline(never)]
+    fn receive_any(&mut self, mut packet: Packet, out: &mut Burst, cache: &mut PoolCache, tick: u64) {
         if packet.head_len() < PULL && packet.head_len() < packet.len() {
             // Headers may be spread over segments; if there is no buffer to gather them, the walk says so.
             let n = packet.len().min(MAX_HEADERS);
@@ -152,13 +192,8 @@ impl Gro {
             Ok(candidate) => candidate,
             Err(reason) => return self.deliver(packet, reason, out),
         };
-        let hash = packet.hash().map(|(hash, _)| hash);
-        let vlan = packet.vlan();
-        let index = match self.config.table.hash {
-            BucketHash::Device => hash.unwrap_or(0),
-            BucketHash::Flow => candidate.tag,
-        } as usize
-            & (self.buckets.len() - 1);
+        let receive_key = packet.receive_key();
+        let index = self.bucket(receive_key, candidate.tag);
         let bucket = &mut self.buckets[index];
         let mask = self.masks.of(&candidate.layout);
         let new = packet.head();
@@ -169,7 +204,7 @@ impl Gro {
                 continue;
             }
             let Some(held) = &mut bucket.slots[slot] else { continue };
-            if held.hash != hash || held.vlan != vlan {
+            if held.receive_key != receive_key {
                 continue;
             }
             match relate(mask, held, &candidate, new, &self.config.rules, self.config.max_size) {
@@ -179,13 +214,12 @@ impl Gro {
                         refused = Some((position, GroEnd::NotMergeable));
                         break;
                     }
-                    if merge(held, &candidate, packet, cache) {
-                        self.counters.merged += 1;
-                        if let Some(reason) = ends(&candidate, held.segment) {
-                            if let Some(held) = bucket.take(position) {
-                                self.complete(held, reason, out);
-                            }
-                        }
+                    merge(held, &candidate, packet, cache);
+                    self.counters.merged += 1;
+                    if let Some(reason) = ends(&candidate, held.segment)
+                        && let Some(held) = bucket.take(position)
+                    {
+                        self.complete(held, reason, out);
                     }
                     return;
                 }
@@ -195,34 +229,32 @@ impl Gro {
                 }
             }
         }
-        if let Some((position, reason)) = refused {
-            if let Some(held) = bucket.take(position) {
-                self.complete(held, reason, out);
-            }
+        if let Some((position, reason)) = refused
+            && let Some(held) = bucket.take(position)
+        {
+            self.complete(held, reason, out);
         }
         if let Some(reason) = candidate.flush.or_else(|| ends(&candidate, 1)) {
-            candidate.verdict.raise(&mut packet);
+            raise(&mut packet, candidate.gained);
             return self.deliver(packet, reason, out);
         }
-        self.hold(index, packet, candidate, hash, vlan, out, tick);
+        self.hold(index, packet, &candidate, receive_key, out, tick);
     }
 
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
     fn hold(
         &mut self,
         index: usize,
         packet: Packet,
-        candidate: Candidate,
-        hash: Option<u32>,
-        vlan: Option<VlanTag>,
+        candidate: &Candidate,
+        receive_key: u64,
         out: &mut Burst,
         tick: u64,
     ) {
-        if usize::from(self.buckets[index].len) >= self.config.table.depth {
-            if let Some(oldest) = self.buckets[index].take(0) {
-                self.complete(oldest, GroEnd::Evicted, out);
-            }
+        if usize::from(self.buckets[index].len) >= self.config.table.depth
+            && let Some(oldest) = self.buckets[index].take(0)
+        {
+            self.complete(oldest, GroEnd::Evicted, out);
         }
         self.held += 1;
         self.buckets[index].push(
@@ -234,14 +266,35 @@ impl Gro {
                 count: candidate.count,
                 received_count: candidate.count,
                 fixed_ids: 0,
-                verdict: candidate.verdict,
+                shape: fast::shape(&candidate.layout),
+                gained: candidate.gained,
                 layout: candidate.layout,
                 packet,
-                hash,
-                vlan,
+                receive_key,
                 age: tick,
             },
         );
+    }
+
+    /// Delivers the packet in a slot, to which `last` was merged.
+    fn finish_slot(&mut self, index: usize, slot: usize, last: &Candidate, out: &mut Burst) {
+        let bucket = &mut self.buckets[index];
+        let segment = bucket.slots[slot].as_ref().map_or(0, |held| held.segment);
+        let reason = ends(last, segment).unwrap_or(GroEnd::Short);
+        let position = bucket.order.iter().position(|other| usize::from(*other) == slot);
+        if let Some(held) = position.and_then(|position| bucket.take(position)) {
+            self.complete(held, reason, out);
+        }
+    }
+
+    #[inline(always)]
+    fn bucket(&self, receive_key: u64, tag: u32) -> usize {
+        let hash = match self.config.table.hash {
+            // The low half is the receive hash.
+            BucketHash::Device => receive_key as u32,
+            BucketHash::Flow => tag,
+        };
+        hash as usize & (self.buckets.len() - 1)
     }
 
     fn tick(&self, now: Instant) -> u64 {
@@ -301,28 +354,41 @@ fn make_growable(held: &mut Held, cache: &mut PoolCache) -> bool {
     held.packet.make_writable(usize::from(held.layout.payload), cache).is_ok()
 }
 
-/// Merges; true always, since lengths were checked and memory is not needed.
+/// Merges a candidate that [`relate`] found to merge.
 #[inline(always)]
-fn merge(held: &mut Held, candidate: &Candidate, packet: Packet, cache: &mut PoolCache) -> bool {
+fn merge(held: &mut Held, candidate: &Candidate, packet: Packet, cache: &mut PoolCache) {
     held.count += candidate.count;
     held.next_seq = held.next_seq.wrapping_add(candidate.payload);
     held.carried_flags |= candidate.word & (tcp_flags::FIN | tcp_flags::PSH);
-    held.packet.append_from(packet, usize::from(candidate.layout.payload), cache).is_ok()
+    append(held, packet, usize::from(candidate.layout.payload), cache);
+}
+
+/// Adds the payload of a packet, from `skip` on.
+#[inline(always)]
+fn append(held: &mut Held, packet: Packet, skip: usize, cache: &mut PoolCache) {
+    let appended = held.packet.append_from(packet, skip, cache);
+    debug_assert!(appended.is_ok(), "the payload is not empty and the length was checked");
 }
 
 impl ReceiveOffload for Gro {
     fn receive(&mut self, burst: &mut Burst, out: &mut Burst, cache: &mut PoolCache, now: Instant) {
         let tick = self.tick(now);
         while let Some(packet) = burst.pop() {
-            self.receive_one(packet, out, cache, tick);
+            self.counters.receive(&packet);
+            if let Err(packet) = self.receive_fast(packet, out, cache, tick) {
+                self.receive_any(packet, out, cache, tick);
+            }
         }
     }
 
     /// Linux: `napi_complete_done` and `napi_gro_flush`.
     fn end_poll(&mut self, budget_exhausted: bool, out: &mut Burst, _cache: &mut PoolCache, now: Instant) {
         if budget_exhausted {
-            let tick = self.tick(now);
-            self.flush_held(Some(tick), GroEnd::Timeout, out);
+            // With ticks longer than a millisecond Linux does not trust the age and flushes everything.
+            let coarse = self.config.tick > core::time::Duration::from_millis(1);
+            let older_than = (!coarse).then(|| self.tick(now));
+            let reason = if coarse { GroEnd::EndOfPoll } else { GroEnd::Timeout };
+            self.flush_held(older_than, reason, out);
         } else if self.config.flush_timeout.is_zero() {
             self.flush_held(None, GroEnd::EndOfPoll, out);
         } else {

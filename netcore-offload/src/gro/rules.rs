@@ -38,12 +38,7 @@ impl GroRules {
 
     /// The rules of Linux 4.0 (2015).
     pub const fn linux_4_0() -> Self {
-        Self {
-            ip_id: IpIdRule::Increment,
-            zero_checksum_tunnels: false,
-            cwr_takes_successor: true,
-            merge_super: false,
-        }
+        Self { ip_id: IpIdRule::Increment, zero_checksum_tunnels: false, cwr_takes_successor: true, merge_super: false }
     }
 }
 
@@ -117,8 +112,9 @@ pub struct GroConfig {
     /// How long a packet may be held past the end of its poll; zero delivers at the end of the poll (Linux:
     /// `gro_flush_timeout`).
     pub flush_timeout: core::time::Duration,
-    /// Length of a clock tick, against which the age of a held packet is told when a poll exhausts its budget (Linux:
-    /// one jiffy).
+    /// Length of a clock tick (Linux: one jiffy). A poll that exhausts its budget leaves held what was first held in the
+    /// current tick, so that merging goes on in the next poll; with ticks longer than 1 ms it delivers everything (Linux:
+    /// `napi_gro_flush(n, HZ >= 1000)`).
     pub tick: core::time::Duration,
 }
 

@@ -85,18 +85,24 @@ impl Verdict {
         }
     }
 
-    /// Raises the packet's own verdict by what was found right (Linux: `skb_gro_incr_csum_unnecessary`).
+    /// Checksums in a row found right beyond the device's.
     #[inline(always)]
-    pub(super) fn raise(&self, packet: &mut Packet) {
-        if self.gained == 0 {
-            return;
-        }
-        let levels = match packet.receive_checksum() {
-            ReceiveChecksum::None => 0,
-            ReceiveChecksum::Unnecessary { levels } => levels,
-            // A complete sum says more than a number of levels.
-            ReceiveChecksum::Complete(_) => return,
-        };
-        packet.set_receive_checksum(ReceiveChecksum::Unnecessary { levels: (levels + self.gained).min(4) });
+    pub(super) fn gained(&self) -> u8 {
+        self.gained
     }
+}
+
+/// Raises a packet's own verdict by what was found right (Linux: `skb_gro_incr_csum_unnecessary`).
+#[inline(always)]
+pub(super) fn raise(packet: &mut Packet, gained: u8) {
+    if gained == 0 {
+        return;
+    }
+    let levels = match packet.receive_checksum() {
+        ReceiveChecksum::None => 0,
+        ReceiveChecksum::Unnecessary { levels } => levels,
+        // A complete sum says more than a number of levels.
+        ReceiveChecksum::Complete(_) => return,
+    };
+    packet.set_receive_checksum(ReceiveChecksum::Unnecessary { levels: (levels + gained).min(4) });
 }

@@ -64,10 +64,10 @@ impl SoftwareSegmenter {
             };
         };
         let n = packet.len().min(MAX_HEADERS);
-        if packet.head_len() < n {
-            if let Err(error) = packet.linearize(n, cache) {
-                return Err(NotSegmented { packet, error: error.into() });
-            }
+        if packet.head_len() < n
+            && let Err(error) = packet.linearize(n, cache)
+        {
+            return Err(NotSegmented { packet, error: error.into() });
         }
         let headers = match Headers::of(&packet, gso.kind) {
             Ok(headers) => headers,
@@ -82,9 +82,7 @@ impl SoftwareSegmenter {
         let payload = packet.len() - headers.payload;
         let count = payload.div_ceil(size).max(1);
         let metadata = template.metadata(&packet, &headers);
-        if let Err(failed) = self.cut_payload(packet, headers.payload, size, count, cache) {
-            return Err(failed);
-        }
+        self.cut_payload(packet, headers.payload, size, count, cache)?;
         for index in 0..count {
             let Some(piece) = self.pieces.pop() else { break };
             let len = piece.len();
@@ -404,13 +402,13 @@ impl Segmenter for SoftwareSegmenter {
         let bytes = packet.head_mut()?;
         let pseudo = Sum::from_word(get16(bytes, field));
         put16(bytes, field, inner(value));
-        if let Some(headers) = tunnel {
-            if let Some(udp) = headers.tunnel {
-                let outer_pseudo = Sum::from_word(get16(bytes, udp + 6));
-                put16(bytes, udp + 6, 0);
-                let checksum = tunnel_checksum(bytes, udp, usize::from(start), outer_pseudo, pseudo);
-                put16(bytes, udp + 6, checksum);
-            }
+        if let Some(headers) = tunnel
+            && let Some(udp) = headers.tunnel
+        {
+            let outer_pseudo = Sum::from_word(get16(bytes, udp + 6));
+            put16(bytes, udp + 6, 0);
+            let checksum = tunnel_checksum(bytes, udp, usize::from(start), outer_pseudo, pseudo);
+            put16(bytes, udp + 6, checksum);
         }
         packet.set_transmit_checksum(None);
         Ok(())

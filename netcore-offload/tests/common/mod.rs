@@ -133,7 +133,7 @@ impl Tcp {
         tcp.extend(self.dport.to_be_bytes());
         tcp.extend(self.seq.to_be_bytes());
         tcp.extend(self.ack.to_be_bytes());
-        tcp.push(((20 + self.options.len()) / 4 << 4) as u8);
+        tcp.push((((20 + self.options.len()) / 4) << 4) as u8);
         tcp.push(self.flags);
         tcp.extend(self.window.to_be_bytes());
         tcp.extend([0, 0]);

@@ -8,7 +8,9 @@ mod tests;
 pub use verify::{ChecksumVerdict, Checksums};
 
 use crate::packet::HeaderOffsets;
-use crate::wire::{EtherType, EthernetHeader, Ipv4Header, Ipv6Header, Protocol, TcpHeader, UdpHeader, VxlanHeader, WireError};
+use crate::wire::{
+    EtherType, EthernetHeader, Ipv4Header, Ipv6Header, Protocol, TcpHeader, UdpHeader, VxlanHeader, WireError,
+};
 use alloc::vec::Vec;
 
 /// Tunnels inside tunnels are followed this far.
@@ -92,6 +94,8 @@ pub struct Dissection {
     pub tunnel: u16,
     /// Link header inside the innermost tunnel.
     pub inner_mac: u16,
+    /// What follows the link header inside the innermost tunnel.
+    pub inner_ethertype: Option<EtherType>,
     /// First byte after the innermost header that was understood.
     pub payload: u32,
     /// Why the walk ended early, and at which byte; `None` if it reached a payload.
@@ -156,6 +160,7 @@ fn dissect_from(frame: &[u8], start: usize, network: Option<EtherType>, ports: &
         vni: None,
         tunnel: 0,
         inner_mac: 0,
+        inner_ethertype: None,
         payload: start as u32,
         stopped: None,
     };
@@ -193,6 +198,8 @@ fn layer(
     };
     if d.depth == 0 {
         d.ethertype = ethertype;
+    } else {
+        d.inner_ethertype = Some(ethertype);
     }
     if ethertype != EtherType::IPV4 && ethertype != EtherType::IPV6 {
         return Ok(false);
@@ -243,10 +250,10 @@ fn link(frame: &[u8], at: &mut usize, end: usize, d: &mut Dissection) -> Result<
     let mut tags = 0;
     while ethertype.is_vlan() && tags < MAX_TAGS {
         let (tag, _) = crate::wire::VlanHeader::parse(frame.get(*at..end).unwrap_or(&[]))?;
-        if d.depth == 0 {
-            if let Some(tci) = d.tci.get_mut(usize::from(tags)) {
-                *tci = tag.tci();
-            }
+        if d.depth == 0
+            && let Some(tci) = d.tci.get_mut(usize::from(tags))
+        {
+            *tci = tag.tci();
         }
         ethertype = tag.ethertype();
         *at += 4;

@@ -224,7 +224,9 @@ mod tests {
         let mac: MacAddress = "02:00:5e:0A-00:01".parse().unwrap();
         assert_eq!(mac.to_string(), "02:00:5e:0a:00:01");
         assert!(mac.is_local() && !mac.is_multicast() && mac.is_valid_station());
-        for bad in ["", "02:00:5e:0a:00", "02:00:5e:0a:00:01:02", "2:0:5e:a:0:1", "gg:00:00:00:00:00", "+2:00:00:00:00:00"] {
+        for bad in
+            ["", "02:00:5e:0a:00", "02:00:5e:0a:00:01:02", "2:0:5e:a:0:1", "gg:00:00:00:00:00", "+2:00:00:00:00:00"]
+        {
             assert_eq!(bad.parse::<MacAddress>(), Err(MacAddressError), "{bad:?}");
         }
     }

@@ -22,7 +22,7 @@ pub trait ReceiveOffload: Send {
     fn receive(&mut self, burst: &mut Burst, out: &mut Burst, cache: &mut PoolCache, now: Instant);
 
     /// Ends a poll (Linux: `napi_complete_done`). With `budget_exhausted` the device has more: packets held stay, except
-    /// those held since an earlier tick of the clock; without, everything held is delivered unless a flush timeout is set.
+    /// those held since an earlier tick of the clock (if the clock is fine enough); without, everything held is delivered unless a flush timeout is set.
     fn end_poll(&mut self, budget_exhausted: bool, out: &mut Burst, cache: &mut PoolCache, now: Instant);
 
     /// Delivers everything held.
@@ -87,11 +87,13 @@ pub enum SegmentError {
 }
 
 /// A packet that could not be segmented; nothing was lost.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
 pub struct NotSegmented {
     /// The packet; its bytes are as they were.
     pub packet: Packet,
     /// Why.
+    #[source]
     pub error: SegmentError,
 }
 

@@ -2,7 +2,8 @@
 
 use super::Packet;
 use alloc::vec::Vec;
-use core::fmt;
+use core::mem::MaybeUninit;
+use core::{fmt, iter, slice};
 
 /// An ordered list of packets that is filled at the back and emptied at the front.
 ///
@@ -10,65 +11,67 @@ use core::fmt;
 /// grows to the largest burst ever held and is then reused.
 #[derive(Default)]
 pub struct Burst {
-    packets: Vec<Option<Packet>>,
-    /// Index of the first packet; everything before it is `None`.
+    /// Slots from `front` on hold packets; those before it were moved out.
+    slots: Vec<MaybeUninit<Packet>>,
     front: usize,
 }
 
 impl Burst {
     /// An empty burst; allocates at the first push.
     pub const fn new() -> Self {
-        Self { packets: Vec::new(), front: 0 }
+        Self { slots: Vec::new(), front: 0 }
     }
 
     /// An empty burst with room for `n` packets.
     pub fn with_capacity(n: usize) -> Self {
-        Self { packets: Vec::with_capacity(n), front: 0 }
+        Self { slots: Vec::with_capacity(n), front: 0 }
     }
 
     /// Number of packets.
     #[inline(always)]
     pub fn len(&self) -> usize {
-        self.packets.len() - self.front
+        self.slots.len() - self.front
     }
 
     /// True if there is no packet.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        self.front == self.packets.len()
+        self.front == self.slots.len()
     }
 
     /// Makes room for `n` more packets.
     pub fn reserve(&mut self, n: usize) {
-        self.packets.reserve(n);
+        self.slots.reserve(n);
     }
 
     /// Adds a packet at the back.
     #[inline(always)]
     pub fn push(&mut self, packet: Packet) {
-        self.packets.push(Some(packet));
+        self.slots.push(MaybeUninit::new(packet));
     }
 
     /// Takes the packet at the front.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<Packet> {
-        let packet = self.packets.get_mut(self.front)?.take();
+        let slot = self.slots.get(self.front)?;
+        // SAFETY: slots from `front` on hold packets, and `front` moves past this one.
+        let packet = unsafe { slot.assume_init_read() };
         self.front += 1;
-        if self.front == self.packets.len() {
-            self.packets.clear();
+        if self.front == self.slots.len() {
+            self.slots.clear();
             self.front = 0;
         }
-        packet
+        Some(packet)
     }
 
     /// Puts a packet back at the front, where [`Burst::pop`] took it from.
     #[inline]
     pub fn unpop(&mut self, packet: Packet) {
         if self.front == 0 {
-            self.packets.insert(0, Some(packet));
+            self.slots.insert(0, MaybeUninit::new(packet));
         } else {
             self.front -= 1;
-            self.packets[self.front] = Some(packet);
+            self.slots[self.front] = MaybeUninit::new(packet);
         }
     }
 
@@ -77,30 +80,47 @@ impl Burst {
         if self.is_empty() {
             return None;
         }
-        self.packets.pop().flatten()
+        let slot = self.slots.pop()?;
+        // SAFETY: the burst was not empty, so its last slot holds a packet, and is out of the list now.
+        Some(unsafe { slot.assume_init() })
+    }
+
+    /// The packets in order.
+    #[inline(always)]
+    fn as_slice(&self) -> &[Packet] {
+        let held = &self.slots[self.front..];
+        // SAFETY: slots from `front` on hold packets, and `MaybeUninit<Packet>` is laid out like `Packet`.
+        unsafe { slice::from_raw_parts(held.as_ptr().cast(), held.len()) }
+    }
+
+    #[inline(always)]
+    fn as_mut_slice(&mut self) -> &mut [Packet] {
+        let held = &mut self.slots[self.front..];
+        // SAFETY: as in `as_slice`, and the burst is borrowed exclusively.
+        unsafe { slice::from_raw_parts_mut(held.as_mut_ptr().cast(), held.len()) }
     }
 
     /// The packet at the front.
     #[inline(always)]
     pub fn front(&self) -> Option<&Packet> {
-        self.packets.get(self.front)?.as_ref()
+        self.as_slice().first()
     }
 
     /// The `index`-th packet from the front.
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<&Packet> {
-        self.packets.get(self.front.checked_add(index)?)?.as_ref()
+        self.as_slice().get(index)
     }
 
     /// The `index`-th packet from the front, to be changed in place.
     #[inline(always)]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut Packet> {
-        self.packets.get_mut(self.front.checked_add(index)?)?.as_mut()
+        self.as_mut_slice().get_mut(index)
     }
 
     /// The packets from the front on.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Packet> + '_ {
-        self.packets[self.front..].iter().map(|packet| packet.as_ref().expect("packets from `front` on are there"))
+    pub fn iter(&self) -> slice::Iter<'_, Packet> {
+        self.as_slice().iter()
     }
 
     /// Bytes of all packets.
@@ -108,10 +128,9 @@ impl Burst {
         self.iter().map(Packet::len).sum()
     }
 
-    /// Takes all packets out, front first.
+    /// Takes all packets out, front first. Those that the iterator was not asked for stay.
     pub fn drain(&mut self) -> impl Iterator<Item = Packet> + '_ {
-        let front = core::mem::take(&mut self.front);
-        self.packets.drain(..).skip(front).flatten()
+        iter::from_fn(|| self.pop())
     }
 
     /// Moves all packets of `other` to the back of this burst.
@@ -120,21 +139,28 @@ impl Burst {
             core::mem::swap(self, other);
             return;
         }
-        self.packets.reserve(other.len());
-        self.packets.extend(other.packets.drain(..).skip(other.front));
+        self.slots.extend(other.slots.drain(other.front..));
+        other.slots.clear();
         other.front = 0;
     }
 
     /// Releases all packets by plain drop; a poller uses [`PoolCache::put_burst`](crate::PoolCache::put_burst).
     pub fn clear(&mut self) {
-        self.packets.clear();
-        self.front = 0;
+        while let Some(packet) = self.pop() {
+            drop(packet);
+        }
+    }
+}
+
+impl Drop for Burst {
+    fn drop(&mut self) {
+        self.clear();
     }
 }
 
 impl Extend<Packet> for Burst {
     fn extend<I: IntoIterator<Item = Packet>>(&mut self, packets: I) {
-        self.packets.extend(packets.into_iter().map(Some));
+        self.slots.extend(packets.into_iter().map(MaybeUninit::new));
     }
 }
 

@@ -28,11 +28,11 @@ pub(crate) struct Descriptor {
     /// First byte of the window; dangling for `Virtual` and `Bare`.
     pub(crate) data: *mut u8,
     /// Next segment of the same packet.
-    pub(crate) next: *mut Descriptor,
+    pub(crate) next: *mut Self,
     /// Last segment of the packet (valid in the first segment only).
-    pub(crate) last: *mut Descriptor,
+    pub(crate) last: *mut Self,
     /// Next packet of a `PacketQueue` (valid in the first segment only).
-    pub(crate) link: *mut Descriptor,
+    pub(crate) link: *mut Self,
     /// The pool this descriptor, and its buffer if `kind` is `Pool`, came from. Set once, when the pool is made.
     pub(crate) pool: *const Shared,
     /// Bytes in the window.

@@ -302,6 +302,25 @@ impl Packet {
         }
     }
 
+    /// What receive offload compares of the metadata: receive hash and VLAN tag in one word, zero where there is none
+    /// (Linux: `gro_list_prepare`).
+    #[inline(always)]
+    pub fn receive_key(&self) -> u64 {
+        let d = self.descriptor();
+        if d.flags & (flags::HASH | flags::VLAN) == 0 {
+            return 0;
+        }
+        let hash = if d.has(flags::HASH) { u64::from(d.hash) } else { 0 };
+        let vlan = if d.has(flags::VLAN) { u64::from(d.vlan.tci) | u64::from(d.vlan.tpid) << 16 } else { 0 };
+        hash | vlan << 32
+    }
+
+    /// True if the packet came off a wire as it is: not a super-packet, no checksum left to be filled in.
+    #[inline(always)]
+    pub fn is_as_received(&self) -> bool {
+        self.descriptor().flags & (flags::GSO | flags::TX_CHECKSUM) == 0
+    }
+
     /// Where the headers are, if somebody recorded it.
     #[inline(always)]
     pub fn offsets(&self) -> Option<HeaderOffsets> {

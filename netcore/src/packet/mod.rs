@@ -20,6 +20,8 @@ pub(crate) mod external;
 mod metadata;
 mod queue;
 mod segment;
+#[cfg(test)]
+mod tests;
 
 pub use burst::Burst;
 pub use cut::Cutter;
@@ -455,11 +457,7 @@ impl Packet {
     pub fn copy_to(&self, offset: usize, out: &mut [u8]) -> Result<(), PacketError> {
         let end = offset.checked_add(out.len()).filter(|end| *end <= self.len());
         let Some(_) = end else {
-            return Err(PacketError::OutOfRange {
-                offset,
-                end: offset.saturating_add(out.len()),
-                len: self.len(),
-            });
+            return Err(PacketError::OutOfRange { offset, end: offset.saturating_add(out.len()), len: self.len() });
         };
         let mut skip = offset;
         let mut filled = 0;

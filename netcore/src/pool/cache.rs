@@ -205,7 +205,7 @@ impl PoolCache {
         let Some((&first, rest)) = indices[..n].split_first() else {
             shared.exhausted.fetch_add(1, Ordering::Relaxed);
             return Err(match list {
-                Free::Full => PoolError::NoBuffer { buffers: shared.buffer_count as usize },
+                Free::Full => PoolError::NoBuffer { buffers: shared.buffer_count },
                 Free::Bare => PoolError::NoWindow { windows: shared.windows() },
             });
         };

@@ -29,7 +29,7 @@ use core::ptr::NonNull;
 /// Alignment of every buffer: one cache line.
 const BUFFER_ALIGN: usize = 64;
 
-/// Why a pool could not be made or could not give a packet.
+/// Why a pool could not give a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
@@ -37,17 +37,23 @@ pub enum PoolError {
     #[error("all {buffers} buffers of the pool are in use")]
     NoBuffer {
         /// How many the pool has.
-        buffers: usize,
+        buffers: u32,
     },
     /// Every descriptor that could become a window into a buffer is in use.
     #[error("all {windows} descriptors for windows into the pool's buffers are in use")]
     NoWindow {
         /// How many the pool has beyond its buffers.
-        windows: usize,
+        windows: u32,
     },
+}
+
+/// Why a pool could not be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolConfigError {
     /// The configuration cannot be met.
     #[error("pool {what} is {value}, allowed is {allowed}")]
-    Config {
+    OutOfRange {
         /// Which setting.
         what: &'static str,
         /// What was asked for.
@@ -86,9 +92,9 @@ impl PoolConfig {
         Self { buffers, buffer_size: 2048 + Self::DEFAULT_HEADROOM, headroom: Self::DEFAULT_HEADROOM, windows: buffers }
     }
 
-    fn check(&self) -> Result<usize, PoolError> {
+    fn check(&self) -> Result<usize, PoolConfigError> {
         const LIMIT: usize = 1 << 30;
-        let config = |what, value, allowed| Err(PoolError::Config { what, value, allowed });
+        let config = |what, value, allowed| Err(PoolConfigError::OutOfRange { what, value, allowed });
         if self.buffers == 0 || self.buffers > LIMIT {
             return config("buffers", self.buffers, "1 to 2^30");
         }
@@ -117,22 +123,24 @@ unsafe impl Sync for PacketPool {}
 
 impl PacketPool {
     /// A pool in ordinary memory.
-    pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
+    pub fn new(config: PoolConfig) -> Result<Self, PoolConfigError> {
         let size = config.check()?;
-        let bytes = size
-            .checked_mul(config.buffers)
-            .ok_or(PoolError::Config { what: "buffers", value: config.buffers, allowed: "a total below the address space" })?;
-        let region = DmaRegion::heap(bytes).ok_or(PoolError::NoMemory { bytes })?;
+        let bytes = size.checked_mul(config.buffers).ok_or(PoolConfigError::OutOfRange {
+            what: "buffers",
+            value: config.buffers,
+            allowed: "a total below the address space",
+        })?;
+        let region = DmaRegion::heap(bytes).ok_or(PoolConfigError::NoMemory { bytes })?;
         Self::from_region(region, config)
     }
 
     /// A pool in a given region (huge pages, a memfd, an AF_XDP umem). As many buffers as fit are made if the region is
     /// smaller than `config.buffers` asks for.
-    pub fn from_region(region: DmaRegion, config: PoolConfig) -> Result<Self, PoolError> {
+    pub fn from_region(region: DmaRegion, config: PoolConfig) -> Result<Self, PoolConfigError> {
         let size = config.check()?;
         let buffers = config.buffers.min(region.len() / size);
         if buffers == 0 {
-            return Err(PoolError::Config {
+            return Err(PoolConfigError::OutOfRange {
                 what: "region length",
                 value: region.len(),
                 allowed: "at least one buffer",
@@ -140,7 +148,7 @@ impl PacketPool {
         }
         let descriptors = buffers + config.windows;
         if descriptors.checked_mul(size_of::<Descriptor>()).is_none_or(|n| n > isize::MAX as usize) {
-            return Err(PoolError::NoMemory { bytes: usize::MAX });
+            return Err(PoolConfigError::NoMemory { bytes: usize::MAX });
         }
         Ok(Self {
             shared: Shared::new(region, buffers as u32, size as u32, config.headroom as u32, descriptors as u32),

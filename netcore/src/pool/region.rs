@@ -1,7 +1,8 @@
 //! The memory that a pool's buffers live in, and how a device addresses it.
 
-use alloc::alloc::{Layout, alloc_zeroed, dealloc};
+use alloc::alloc::{alloc_zeroed, dealloc};
 use alloc::boxed::Box;
+use core::alloc::Layout;
 use core::any::Any;
 use core::fmt;
 use core::ptr::NonNull;
@@ -81,7 +82,12 @@ impl DmaRegion {
     /// # Safety
     /// `start..start + len` must be readable, writable, initialised, aligned to 64 bytes, used by nobody else, and
     /// must stay so until `owner` is dropped.
-    pub unsafe fn from_raw_parts(start: NonNull<u8>, len: usize, iova: Iova, owner: Box<dyn Any + Send + Sync>) -> Self {
+    pub unsafe fn from_raw_parts(
+        start: NonNull<u8>,
+        len: usize,
+        iova: Iova,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Self {
         Self { start, len, iova, _owner: owner }
     }
 
@@ -135,7 +141,11 @@ impl DmaRegion {
 
 impl fmt::Debug for DmaRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DmaRegion").field("start", &self.start).field("len", &self.len).field("iova", &self.iova).finish()
+        f.debug_struct("DmaRegion")
+            .field("start", &self.start)
+            .field("len", &self.len)
+            .field("iova", &self.iova)
+            .finish()
     }
 }
 

@@ -4,9 +4,10 @@ use super::free_list::FreeList;
 use super::region::DmaRegion;
 use crate::packet::descriptor::{Descriptor, SegmentKind};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use alloc::alloc::{alloc, dealloc, handle_alloc_error};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use core::alloc::Layout;
 use core::ptr::NonNull;
 
 /// Which free list a released descriptor belongs on.
@@ -137,7 +138,9 @@ impl Shared {
         let count = &self.references[buffer as usize];
         if count.load(Ordering::Acquire) == n {
             // Nobody else can add references: all there are belong to the caller. Leave one for the next owner.
-            count.store(1, Ordering::Relaxed);
+            if n != 1 {
+                count.store(1, Ordering::Relaxed);
+            }
             return true;
         }
         if count.fetch_sub(n, Ordering::Release) == n {
@@ -177,8 +180,8 @@ impl Shared {
     }
 
     /// Number of descriptors beyond one per buffer.
-    pub(crate) fn windows(&self) -> usize {
-        (self.descriptor_count - self.buffer_count) as usize
+    pub(crate) fn windows(&self) -> u32 {
+        self.descriptor_count - self.buffer_count
     }
 
     fn list(&self, list: Free) -> &FreeList {

@@ -15,7 +15,9 @@ mod tests;
 
 pub use dql::QueueLimit;
 
-use crate::driver::{Capabilities, Completions, Driver, DriverError, Features, LinkState, MacAddress, Refusal, Statistics};
+use crate::driver::{
+    Capabilities, Completions, Driver, DriverError, Features, LinkState, MacAddress, Refusal, Statistics,
+};
 use crate::offload::{ReceiveOffload, Segmenter};
 use crate::packet::{Burst, GsoKind, Packet};
 use crate::pool::PoolCache;
@@ -280,9 +282,8 @@ impl<D: Driver> Port<D> {
             Some(gso) => !caps.segments(gso, packet.len()),
             None => false,
         };
-        let needs_checksum = !needs_segmenter
-            && packet.transmit_checksum().is_some()
-            && !caps.features.intersects(CHECKSUMS);
+        let needs_checksum =
+            !needs_segmenter && packet.transmit_checksum().is_some() && !caps.features.intersects(CHECKSUMS);
         if needs_segmenter {
             self.counters.software_segmented += 1;
             self.in_software(queue, packet, Features::empty());

@@ -260,7 +260,10 @@ fn ports_nest_and_stop_returns_every_buffer() {
         let mut burst: Burst = (0..20).map(|_| cache.copy_from_slice(&[0; 100]).unwrap()).collect();
         outer.transmit(0, &mut burst, Instant::ZERO).unwrap();
         outer.stop(Instant::ZERO).unwrap();
-        assert!(matches!(outer.transmit(9, &mut burst, Instant::ZERO), Err(DriverError::NoSuchQueue { queue: 9, queues: 1 })));
+        assert!(matches!(
+            outer.transmit(9, &mut burst, Instant::ZERO),
+            Err(DriverError::NoSuchQueue { queue: 9, queues: 1 })
+        ));
     }
     let mut cache = pool.cache();
     let mut all = Burst::new();

@@ -200,13 +200,7 @@ pub trait Qdisc: Send {
 
     /// Moves up to `budget` packets that may leave at `now` to the back of `burst`. What stopped it is returned: `Empty`,
     /// `Throttled`, or `None` if the budget did.
-    fn dequeue_burst(
-        &mut self,
-        burst: &mut Burst,
-        budget: usize,
-        now: Instant,
-        drops: &mut Drops,
-    ) -> Option<Dequeue> {
+    fn dequeue_burst(&mut self, burst: &mut Burst, budget: usize, now: Instant, drops: &mut Drops) -> Option<Dequeue> {
         for _ in 0..budget {
             match self.dequeue(now, drops) {
                 Dequeue::Packet(packet) => burst.push(packet),

@@ -98,7 +98,15 @@ impl Ipv4Header {
     pub const MF: u16 = 0x2000;
 
     /// A header without options, with a right checksum. `len` is the total length with the header.
-    pub fn new(source: Ipv4Addr, destination: Ipv4Addr, protocol: Protocol, len: u16, id: u16, ttl: u8, df: bool) -> Self {
+    pub fn new(
+        source: Ipv4Addr,
+        destination: Ipv4Addr,
+        protocol: Protocol,
+        len: u16,
+        id: u16,
+        ttl: u8,
+        df: bool,
+    ) -> Self {
         let mut header = Self {
             version_ihl: 0x45,
             tos: 0,

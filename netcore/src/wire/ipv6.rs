@@ -26,7 +26,13 @@ impl Ipv6Header {
     pub const LEN: usize = 40;
 
     /// A header.
-    pub fn new(source: Ipv6Addr, destination: Ipv6Addr, next_header: Protocol, payload_len: u16, hop_limit: u8) -> Self {
+    pub fn new(
+        source: Ipv6Addr,
+        destination: Ipv6Addr,
+        next_header: Protocol,
+        payload_len: u16,
+        hop_limit: u8,
+    ) -> Self {
         Self {
             version_class_flow: U32::new(6 << 28),
             payload_len: U16::new(payload_len),
@@ -220,7 +226,11 @@ impl<'a> Iterator for ExtensionHeaders<'a> {
         let kind = self.next;
         let known = matches!(
             kind,
-            Protocol::HOP_BY_HOP | Protocol::ROUTING | Protocol::FRAGMENT | Protocol::DESTINATION_OPTIONS | Protocol::AH
+            Protocol::HOP_BY_HOP
+                | Protocol::ROUTING
+                | Protocol::FRAGMENT
+                | Protocol::DESTINATION_OPTIONS
+                | Protocol::AH
         );
         if self.done || !known {
             return None;

@@ -71,7 +71,15 @@ impl TcpHeader {
     pub const CHECKSUM: usize = 16;
 
     /// A header with checksum and urgent pointer 0; `header_len` is 20 to 60 and a multiple of 4.
-    pub const fn new(source: u16, destination: u16, seq: u32, ack: u32, flags: TcpFlags, window: u16, header_len: usize) -> Self {
+    pub const fn new(
+        source: u16,
+        destination: u16,
+        seq: u32,
+        ack: u32,
+        flags: TcpFlags,
+        window: u16,
+        header_len: usize,
+    ) -> Self {
         Self {
             source: U16::new(source),
             destination: U16::new(destination),
@@ -270,10 +278,9 @@ fn known(kind: u8, data: &[u8]) -> TcpOption<'_> {
         (3, &[shift]) => TcpOption::WindowScale(shift),
         (4, []) => TcpOption::SackPermitted,
         (5, blocks) if !blocks.is_empty() && blocks.len() % 8 == 0 => TcpOption::Sack(blocks.as_chunks().0),
-        (8, &[a, b, c, d, e, f, g, h]) => TcpOption::Timestamps {
-            value: u32::from_be_bytes([a, b, c, d]),
-            echo: u32::from_be_bytes([e, f, g, h]),
-        },
+        (8, &[a, b, c, d, e, f, g, h]) => {
+            TcpOption::Timestamps { value: u32::from_be_bytes([a, b, c, d]), echo: u32::from_be_bytes([e, f, g, h]) }
+        }
         (kind, data) => TcpOption::Unknown { kind, data },
     }
 }

@@ -55,7 +55,8 @@ fn tcp_options_of_a_syn() {
             TcpOption::WindowScale(7)
         ]
     );
-    let sack = TcpOptions::new(&[1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 16, 0, 0, 1, 0, 0, 0, 16, 0]).next().unwrap().unwrap();
+    let sack =
+        TcpOptions::new(&[1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 16, 0, 0, 1, 0, 0, 0, 16, 0]).next().unwrap().unwrap();
     let blocks: Vec<_> = sack.sack_blocks().collect();
     assert_eq!(blocks, [SackBlock { left: 1, right: 16 }, SackBlock { left: 256, right: 4096 }]);
     assert!(TcpOptions::new(&[8, 12, 0]).next().unwrap().is_err());

@@ -22,12 +22,7 @@ impl UdpHeader {
 
     /// A header with checksum 0; `len` is header and payload.
     pub const fn new(source: u16, destination: u16, len: u16) -> Self {
-        Self {
-            source: U16::new(source),
-            destination: U16::new(destination),
-            len: U16::new(len),
-            checksum: U16::ZERO,
-        }
+        Self { source: U16::new(source), destination: U16::new(destination), len: U16::new(len), checksum: U16::ZERO }
     }
 
     /// The header at the start of `bytes`, and what follows.

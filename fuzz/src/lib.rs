@@ -1,0 +1,88 @@
+//! What the fuzz targets do, as functions: libFuzzer calls them with its inputs, `cargo test` with the committed seeds.
+
+mod trains;
+
+pub use trains::gro_gso_identity;
+
+use netcore::dissect::{TunnelPorts, dissect as dissect_frame, dissect_ip};
+use netcore::offload::{ReceiveOffload, Segmenter};
+use netcore::wire::{
+    EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, TcpOptions, UdpHeader, VlanHeader, VxlanHeader,
+};
+use netcore::{Burst, Features, FlowKey, Instant, PacketPool, PoolConfig};
+use netcore_drivers::pcap::CaptureReader;
+use netcore_offload::{Gro, GroConfig, SoftwareSegmenter};
+
+/// All targets, by name.
+pub const TARGETS: [(&str, fn(&[u8])); 5] = [
+    ("capture_reader", capture_reader),
+    ("dissect", dissect),
+    ("wire", wire),
+    ("gro_gso_identity", gro_gso_identity),
+    ("gro_any_bytes", gro_any_bytes),
+];
+
+/// Any file is read to its end or to its first damage, and no record is longer than the file.
+pub fn capture_reader(data: &[u8]) {
+    let Ok(mut reader) = CaptureReader::new(data) else { return };
+    while let Some(record) = reader.next().expect("reading from memory does not fail") {
+        assert!(record.bytes.len() <= data.len());
+    }
+    if let Some(damage) = reader.damage() {
+        assert!(damage.offset <= data.len() as u64);
+    }
+}
+
+/// Any frame has a dissection whose offsets are inside it.
+pub fn dissect(data: &[u8]) {
+    let ports = TunnelPorts::default().with_vxlan(8472);
+    for d in [dissect_frame(data, &ports), dissect_ip(data, &ports)] {
+        assert!(d.payload as usize <= data.len());
+        for network in [d.outer, d.inner].into_iter().flatten() {
+            assert!(network.end as usize <= data.len() && usize::from(network.upper) <= data.len());
+        }
+        let _ = (d.outer_checksums(data, data.len()), d.inner_checksums(data, data.len()), FlowKey::of(data, &d));
+    }
+}
+
+/// Every parser takes any bytes, and its iterators end.
+pub fn wire(data: &[u8]) {
+    let _ = (EthernetHeader::parse(data), VlanHeader::parse(data), UdpHeader::parse(data), VxlanHeader::parse(data));
+    if let Ok((_, options, rest)) = Ipv4Header::parse(data) {
+        assert!(options.count() <= 40 && rest.len() <= data.len());
+    }
+    if let Ok((header, rest)) = Ipv6Header::parse(data) {
+        assert!(header.extensions(rest).count() <= 17);
+        let _ = header.upper(rest);
+    }
+    if let Ok((_, options, _)) = TcpHeader::parse(data) {
+        assert!(options.count() <= 40);
+    }
+    assert!(TcpOptions::new(data).count() <= data.len());
+}
+
+/// Frames of any bytes, each led by a length, go through receive offload and segmentation: as many bytes come out as the
+/// counters say, and no packet is lost.
+pub fn gro_any_bytes(data: &[u8]) {
+    let pool = PacketPool::new(PoolConfig::with_buffers(64)).expect("a small pool");
+    let mut cache = pool.cache();
+    let mut gro = Gro::new(GroConfig::default()).expect("the default is valid");
+    let mut burst = Burst::new();
+    let mut rest = data;
+    while let [a, b, after @ ..] = rest {
+        let n = usize::from(u16::from_be_bytes([*a & 7, *b])).min(after.len());
+        let (frame, after) = after.split_at(n);
+        rest = after;
+        if burst.len() < 48 {
+            burst.extend(cache.copy_from_slice(frame));
+        }
+    }
+    let (frames, mut out, mut wire) = (burst.len(), Burst::new(), Burst::new());
+    gro.receive(&mut burst, &mut out, &mut cache, Instant::ZERO);
+    gro.end_poll(false, &mut out, &mut cache, Instant::ZERO);
+    let mut segmenter = SoftwareSegmenter::new();
+    while let Some(packet) = out.pop() {
+        segmenter.segment(packet, Features::empty(), &mut cache, &mut wire).expect("what GRO merges, GSO cuts");
+    }
+    assert_eq!(wire.len(), frames);
+}

@@ -1,0 +1,82 @@
+//! The committed seeds, replayed through every target; and the program that made them.
+
+use std::path::PathBuf;
+
+fn seeds(target: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target)
+}
+
+#[test]
+fn seeds_pass() {
+    for (name, target) in netcore_fuzz::TARGETS {
+        let mut count = 0;
+        for entry in std::fs::read_dir(seeds(name)).unwrap() {
+            target(&std::fs::read(entry.unwrap().path()).unwrap());
+            count += 1;
+        }
+        assert!(count > 0, "{name} has no seeds");
+    }
+}
+
+/// A seed is what the program makes: `NETCORE_WRITE_SEEDS=1 cargo test` writes them anew.
+#[test]
+fn seeds_are_what_the_program_makes() {
+    for (target, name, bytes) in made() {
+        let path = seeds(target).join(name);
+        if std::env::var_os("NETCORE_WRITE_SEEDS").is_some() {
+            std::fs::create_dir_all(seeds(target)).unwrap();
+            std::fs::write(&path, &bytes).unwrap();
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "{}", path.display());
+    }
+}
+
+fn made() -> Vec<(&'static str, &'static str, Vec<u8>)> {
+    use netcore::Instant;
+    use netcore_drivers::pcap::{CaptureWriter, Format, LinkType, Precision};
+    // A VXLAN frame: Ethernet, IPv4, UDP, VXLAN, Ethernet, IPv4, TCP with timestamps.
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    frame.extend([0x45, 0, 0, 106, 0, 1, 0, 0, 64, 17, 0, 0, 198, 51, 100, 1, 198, 51, 100, 2]);
+    frame.extend([0xc0, 0, 0x12, 0xb5, 0, 86, 0, 0, 8, 0, 0, 0, 0, 0, 5, 0]);
+    frame.extend([2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 1, 2, 8, 0]);
+    frame.extend([0x45, 0, 0, 56, 0, 1, 0x40, 0, 64, 6, 0, 0, 203, 0, 113, 1, 203, 0, 113, 2]);
+    frame.extend([0xac, 0x9e, 0x13, 0x89, 0, 0, 0, 1, 0, 0, 0, 1, 0x80, 0x10, 1, 0, 0, 0, 0, 0]);
+    frame.extend([1, 1, 8, 10, 0, 0, 0, 9, 0, 0, 0, 8, 1, 2, 3, 4]);
+    let mut v6 = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x81, 0, 0, 5, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 36, 0, 64];
+    v6.extend([0; 32]);
+    v6.extend([
+        44, 0, 1, 4, 0, 0, 0, 0, 60, 0, 0, 0, 0, 0, 0, 1, 17, 0, 1, 4, 0, 0, 0, 0, 0, 7, 0, 7, 0, 12, 0, 0, 1, 2, 3, 4,
+    ]);
+    let capture = |format| {
+        let mut writer = CaptureWriter::new(Vec::new(), format, LinkType::ETHERNET).unwrap();
+        for i in 0..3u64 {
+            writer.write(Some(Instant::from_nanos(1_700_000_000_000_000_000 + i)), &[&frame], frame.len()).unwrap();
+        }
+        writer.finish().unwrap()
+    };
+    let train = |tunnel: u8, ops: &[(u8, u8, u8)]| {
+        ops.iter().flat_map(|&(len, flags, fault)| [tunnel, len, flags, fault]).collect::<Vec<u8>>()
+    };
+    let run = [(200, 0, 0), (200, 0, 0), (200, 0, 0), (100, 8, 0)];
+    let faults = [(200, 0, 0), (200, 0, 6), (200, 0, 1), (200, 0x80, 0), (200, 0, 2), (0, 0, 0), (200, 1, 3)];
+    let mut any = Vec::new();
+    for f in [&frame, &v6, &frame] {
+        any.extend((f.len() as u16).to_be_bytes());
+        any.extend(f);
+    }
+    vec![
+        ("capture_reader", "pcap_ns", capture(Format::Pcap(Precision::Nanos))),
+        ("capture_reader", "pcap_us", capture(Format::Pcap(Precision::Micros))),
+        ("capture_reader", "pcapng", capture(Format::Pcapng)),
+        ("dissect", "vxlan", frame.clone()),
+        ("dissect", "ipv6_extensions", v6.clone()),
+        ("wire", "ipv4_tcp", frame[64..].to_vec()),
+        ("wire", "ipv6", v6[18..].to_vec()),
+        ("wire", "tcp", frame[84..].to_vec()),
+        ("gro_gso_identity", "plain", train(0, &run)),
+        ("gro_gso_identity", "vxlan", train(0x08, &run)),
+        ("gro_gso_identity", "vxlan_checksum_v6", train(0x39, &run)),
+        ("gro_gso_identity", "faults", train(0x08, &faults)),
+        ("gro_any_bytes", "frames", any),
+    ]
+}

@@ -1,0 +1,38 @@
+//! Opening captures, and progress while they are read.
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use netcore_drivers::pcap::CaptureReader;
+use std::fs::File;
+use std::io::{BufReader, IsTerminal, Read};
+use std::path::Path;
+use std::time::Duration;
+
+/// A capture being read.
+pub(super) type Capture = CaptureReader<Box<dyn Read>>;
+
+/// Opens a capture; `-` is standard input.
+pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
+    let input: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(BufReader::new(std::io::stdin()))
+    } else {
+        let file = File::open(path).with_context(|| format!("{}", path.display()))?;
+        Box::new(BufReader::with_capacity(1 << 20, file))
+    };
+    CaptureReader::new(input).with_context(|| format!("{}", path.display()))
+}
+
+/// A progress bar on standard error that shows up after a second, and only on a terminal.
+pub(super) fn progress(len: u64, template: &str) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr_with_hz(5)
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(Some(len), target);
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_secs(1));
+    bar
+}

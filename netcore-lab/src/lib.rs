@@ -1,0 +1,18 @@
+//! Published network experiments, reproduced in virtual time.
+//!
+//! ```text
+//!   scenario (TOML) ─► traffic ─► link ─► NIC ring ─► receive offload ─► receiver cost model ─► rows, series
+//! ```
+//!
+//! Nothing reads a clock: a run depends on its scenario alone. Figures come out of queues, polls and per-packet costs; a
+//! parameter that a publication does not state is declared in the scenario file with its reason.
+#![forbid(unsafe_code)]
+
+pub mod experiment;
+pub mod experiments;
+pub mod receiver;
+pub mod report;
+pub mod traffic;
+
+pub use experiment::{Experiment, Row, Series};
+pub use experiments::{EXPERIMENTS, ExperimentInfo, LabError, run};

@@ -1,0 +1,58 @@
+//! Fuzzing with libFuzzer through cargo-fuzz, on the stable toolchain.
+
+use crate::run::{Outcome, cargo, has, missing, root, status};
+use std::fs;
+
+/// The targets: one file each.
+fn targets() -> Vec<String> {
+    let Ok(entries) = fs::read_dir(root().join("fuzz/fuzz_targets")) else { return Vec::new() };
+    let mut names: Vec<String> =
+        entries.flatten().filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_string())).collect();
+    names.sort();
+    names
+}
+
+/// Every target for `seconds` each.
+pub(crate) fn all(seconds: u64) -> Outcome {
+    let targets = targets();
+    for target in &targets {
+        match one(target, seconds) {
+            Outcome::Passed(_) => {}
+            other => return other,
+        }
+    }
+    Outcome::Passed(format!("{} targets, {seconds} s each", targets.len()))
+}
+
+/// One target for `seconds`, starting from its seeds.
+pub(crate) fn one(target: &str, seconds: u64) -> Outcome {
+    if !has("cargo", "fuzz") && !has("cargo-fuzz", "--version") {
+        return missing("fuzz", "cargo-fuzz is not installed: cargo install cargo-fuzz --locked");
+    }
+    if !targets().iter().any(|name| name == target) {
+        return Outcome::Failed(format!("no target \"{target}\"; there are {}", targets().join(", ")));
+    }
+    let corpus = root().join("fuzz/corpus").join(target);
+    if let Err(error) = fs::create_dir_all(&corpus) {
+        return Outcome::Failed(format!("{}: {error}", corpus.display()));
+    }
+    let time = format!("-max_total_time={seconds}");
+    let (corpus, seeds) = (format!("corpus/{target}"), format!("seeds/{target}"));
+    // Coverage instrumentation is not stable; without a sanitizer nothing else of nightly is needed.
+    let mut command = cargo(&[
+        "fuzz",
+        "run",
+        "-s",
+        "none",
+        target,
+        &corpus,
+        &seeds,
+        "--",
+        &time,
+        "-max_len=4096",
+        "-print_final_stats=1",
+        "-verbosity=0",
+    ]);
+    command.env("RUSTC_BOOTSTRAP", "1").current_dir(root().join("fuzz"));
+    status(&mut command)
+}
