@@ -35,6 +35,7 @@ extern crate std;
 
 mod builtin;
 mod classic;
+pub mod path;
 pub mod profile;
 pub mod rtt;
 pub mod slow_start;
@@ -42,6 +43,7 @@ pub mod window;
 
 pub use builtin::Builtin;
 pub use classic::Classic;
+pub use path::SyntheticPath;
 pub use profile::{Algorithm, Profile};
 pub use rtt::{DelayMin, DelayUnit};
 pub use slow_start::{Detectors, Growth, HyStart, HyStartPlusPlus, HyStartRules, RoundReset, UntilLoss};

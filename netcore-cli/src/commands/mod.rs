@@ -1,6 +1,7 @@
 //! One module per subcommand.
 
 mod capture;
+mod cc;
 mod dissect;
 mod gro;
 mod reproduce;
@@ -15,6 +16,7 @@ const DAMAGED: u8 = 3;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Gro(gro::Arguments),
+    Cc(cc::Arguments),
     Dissect(dissect::Arguments),
     Reproduce(reproduce::Arguments),
 }
@@ -23,6 +25,7 @@ impl Command {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Gro(arguments) => gro::run(arguments),
+            Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
         }

@@ -3,7 +3,7 @@
 use crate::time::{Instant, Rate};
 
 /// Loss-recovery state of a connection (`enum tcp_ca_state`).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum CaState {
     /// Nothing suspicious.
