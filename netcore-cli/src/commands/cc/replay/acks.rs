@@ -41,7 +41,7 @@ pub(super) fn replay(table: &Table<'_>, profile: &Profile) -> anyhow::Result<Out
     let mut outcome = Outcome::default();
     let mut pending: Option<Ack> = None;
     let mut in_recovery = false;
-    let mut reduced = false;
+    let (mut reduced, mut ended) = (false, false);
     for row in table.rows() {
         match row.text("event")? {
             "state" => {
@@ -61,6 +61,7 @@ pub(super) fn replay(table: &Table<'_>, profile: &Profile) -> anyhow::Result<Out
                     ops.set_state(&mut state, new, now);
                 }
                 if new < CaState::Cwr {
+                    ended = in_recovery || state.ca_state == CaState::Disorder;
                     in_recovery = false;
                 }
                 state.ca_state = new;
@@ -69,9 +70,9 @@ pub(super) fn replay(table: &Table<'_>, profile: &Profile) -> anyhow::Result<Out
                 let next = Ack::read(row)?;
                 match pending.take() {
                     None => ops.init(&mut state, Instant::from_micros(next.t_us)),
-                    Some(ack) => step(&mut ops, &mut state, &ack, &next, in_recovery, reduced, row, &mut outcome),
+                    Some(ack) => step(&mut ops, &mut state, &ack, &next, in_recovery, reduced, ended, row, &mut outcome),
                 }
-                reduced = false;
+                (reduced, ended) = (false, false);
                 outcome.window(next.t_us, state.cwnd, state.ssthresh);
                 pending = Some(next);
             }
@@ -91,6 +92,7 @@ fn step(
     next: &Ack,
     in_recovery: bool,
     reduced: bool,
+    ended: bool,
     row: Row<'_>,
     outcome: &mut Outcome,
 ) {
@@ -98,7 +100,9 @@ fn step(
     outcome.events += 1;
     state.snd_nxt = ack.snd_nxt;
     state.snd_una = next.snd_una;
-    let acked = next.snd_una.wrapping_sub(ack.snd_una).div_ceil(MSS);
+    // The ACK that ends recovery covers what was selectively acknowledged before; only the hole it fills is new.
+    let covered = next.snd_una.wrapping_sub(ack.snd_una).div_ceil(MSS);
+    let acked = if ended { covered.min(1) } else { covered };
     // srtt += (rtt - srtt) / 8, hence rtt = 8 × new - 7 × old.
     let rtt = (i64::from(next.srtt_us) * 8 - i64::from(ack.srtt_us) * 7).max(1);
     state.is_cwnd_limited = true;
@@ -128,9 +132,13 @@ fn step(
             )
         });
     }
-    // One difference counts once: go on from the kernel's window. Recovery is not the algorithm's.
+    // One difference counts once: go on from the kernel's window, and where the kernel grew from its credit, which a step
+    // has just used up. Recovery is not the algorithm's.
     if state.cwnd != next.cwnd {
         state.cwnd = next.cwnd;
+        if next.cwnd > ack.cwnd {
+            state.cwnd_cnt = 0;
+        }
     }
     state.ssthresh = next.ssthresh;
 }
