@@ -49,6 +49,17 @@ pub(crate) struct Arguments {
     out: PathBuf,
 }
 
+/// Told apart by the colour-blind too (Okabe and Ito).
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 0, 0),
+];
+
 /// One line of the chart: seconds and segments.
 struct Series {
     name: String,
@@ -122,7 +133,7 @@ fn draw(title: &str, all: &[Series]) -> anyhow::Result<String> {
             .bold_line_style(BLACK.mix(0.12))
             .draw()?;
         for (index, series) in all.iter().enumerate() {
-            let colour = Palette99::pick(index).to_rgba();
+            let colour = COLOURS[index % COLOURS.len()];
             chart
                 .draw_series(LineSeries::new(steps(&series.points), colour.stroke_width(2)))?
                 .label(&series.name)
@@ -142,7 +153,18 @@ fn draw(title: &str, all: &[Series]) -> anyhow::Result<String> {
 /// Rasterises a chart at twice its size.
 fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
     let mut options = resvg::usvg::Options::default();
-    options.fontdb_mut().load_system_fonts();
+    let fonts = options.fontdb_mut();
+    fonts.load_system_fonts();
+    // The generic family must name one that is installed.
+    let wanted = ["DejaVu Sans", "Liberation Sans", "Noto Sans", "Arial"];
+    let has = |fonts: &resvg::usvg::fontdb::Database, name: &str| {
+        fonts.faces().any(|face| face.families.iter().any(|family| family.0 == name))
+    };
+    let family = wanted.iter().find(|name| has(fonts, name)).map(|name| (*name).to_owned());
+    let any = fonts.faces().next().and_then(|face| face.families.first()).map(|family| family.0.clone());
+    if let Some(family) = family.or(any) {
+        fonts.set_sans_serif_family(family);
+    }
     ensure!(!options.fontdb.is_empty(), "PNG needs a font for its text and none is installed; write .svg instead");
     let tree = resvg::usvg::Tree::from_str(svg, &options)?;
     let size = tree.size();

@@ -61,6 +61,10 @@ pub(super) fn replay(table: &Table<'_>, profile: &Profile) -> anyhow::Result<Out
                     ops.set_state(&mut state, new, now);
                 }
                 if new < CaState::Cwr {
+                    // The end of a reduction puts the window on the threshold (`tcp_end_cwnd_reduction`).
+                    if let (true, Some(ssthresh)) = (in_recovery, state.ssthresh) {
+                        state.cwnd = ssthresh;
+                    }
                     ended = in_recovery || state.ca_state == CaState::Disorder;
                     in_recovery = false;
                 }
