@@ -8,8 +8,8 @@
 use netcore::congestion::{AckEvent, AckSample, CaState, CongestionOps, CwndEvent, PacingStatus};
 use netcore::{Instant, SendState};
 use netcore_cc::{Builtin, Profile};
-use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use quinn_proto::RttEstimator;
+use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant as QuinnInstant;
@@ -32,7 +32,6 @@ impl ControllerFactory for Factory {
         Box::new(QuinnController::new(&self.profile, now, current_mtu))
     }
 }
-
 
 /// One connection's congestion control.
 #[derive(Clone, Debug)]
@@ -142,7 +141,8 @@ impl Controller for QuinnController {
             self.state.ca_state = CaState::Open;
         }
         let rtt = now.saturating_duration_since(newest).as_micros().min(u128::from(u32::MAX)) as u32;
-        let sample = AckSample { pkts_acked: packets, rtt_us: Some(rtt), in_flight: in_flight.min(u32::MAX.into()) as u32 };
+        let sample =
+            AckSample { pkts_acked: packets, rtt_us: Some(rtt), in_flight: in_flight.min(u32::MAX.into()) as u32 };
         let may_raise = self.recovery_start.is_none() && !app_limited;
         let event = AckEvent { sample, acked: packets, may_raise, ..AckEvent::default() };
         self.ops.on_ack(&mut self.state, &event, time);

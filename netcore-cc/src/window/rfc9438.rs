@@ -66,11 +66,11 @@ impl Rfc9438 {
 
     /// `W_cubic(t) = C (t - K)³ + W_max` (section 4.2, figure 1), windows in 1/65536 segment, times in µs.
     pub fn w_cubic(t_us: u64, k_us: u64, w_max: u64) -> u64 {
-        let distance = u128::from(t_us.abs_diff(k_us).min(1 << 38));
-        // 0.4 × 2^16 / 10^18 = 65536 / (25 × 10^17); a cube of 2^114 times 2^16 would not fit, so divide first when large.
-        let cube = distance * distance * distance;
-        let scaled = if cube < 1 << 108 { cube * u128::from(ONE) * 2 / 5 } else { cube / 5 * 2 * u128::from(ONE) };
-        let delta = (scaled / 1_000_000_000_000_000_000).min(u128::from(u64::MAX >> 1)) as u64;
+        // 2^35 µs are 9.5 hours: the cube is 10^13 segments by then, and the product below still fits 128 bits.
+        let distance = u128::from(t_us.abs_diff(k_us).min(1 << 35));
+        // 0.4 in 1/65536 segment; µs³ are 10^-18 s³.
+        let scaled = distance * distance * distance * u128::from(ONE) * 2 / 5;
+        let delta = (scaled / 1_000_000_000_000_000_000) as u64;
         if t_us < k_us { w_max.saturating_sub(delta) } else { w_max.saturating_add(delta) }
     }
 

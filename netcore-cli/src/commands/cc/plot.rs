@@ -178,8 +178,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let extension = arguments.out.extension().and_then(|it| it.to_str()).unwrap_or_default().to_ascii_lowercase();
     ensure!(matches!(&*extension, "svg" | "png"), "{}: name a .svg or .png file", arguments.out.display());
     let (title, all) = if arguments.traces.is_empty() {
-        let title =
-            format!("{} Mbit/s, {} ms, queue of {} packets", arguments.rate, arguments.rtt, arguments.queue);
+        let title = format!("{} Mbit/s, {} ms, queue of {} packets", arguments.rate, arguments.rtt, arguments.queue);
         (title, arguments.profiles.iter().map(|name| synthetic(&arguments, name)).collect::<anyhow::Result<Vec<_>>>()?)
     } else {
         let series = arguments.traces.iter().map(|trace| traced(&arguments, trace));

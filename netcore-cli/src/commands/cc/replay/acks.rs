@@ -74,7 +74,9 @@ pub(super) fn replay(table: &Table<'_>, profile: &Profile) -> anyhow::Result<Out
                 let next = Ack::read(row)?;
                 match pending.take() {
                     None => ops.init(&mut state, Instant::from_micros(next.t_us)),
-                    Some(ack) => step(&mut ops, &mut state, &ack, &next, in_recovery, reduced, ended, row, &mut outcome),
+                    Some(ack) => {
+                        step(&mut ops, &mut state, &ack, &next, in_recovery, reduced, ended, row, &mut outcome)
+                    }
                 }
                 (reduced, ended) = (false, false);
                 outcome.window(next.t_us, state.cwnd, state.ssthresh);
