@@ -33,6 +33,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod checksum;
+pub mod congestion;
 pub mod dissect;
 pub mod driver;
 pub mod flow;
@@ -47,6 +48,7 @@ pub mod time;
 pub mod wire;
 pub mod xmit;
 
+pub use congestion::{CongestionOps, SendState};
 pub use dissect::{Dissection, TunnelPorts, dissect};
 pub use driver::{
     Capabilities, Completion, Completions, Driver, DriverError, DriverQueue, Features, LinkState, MacAddress, Refusal,

@@ -1,6 +1,7 @@
 //! One module per subcommand.
 
 mod capture;
+mod cc;
 mod dissect;
 mod gro;
 mod reproduce;
@@ -16,6 +17,7 @@ const DAMAGED: u8 = 3;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Gro(gro::Arguments),
+    Cc(cc::Arguments),
     Dissect(dissect::Arguments),
     Reproduce(reproduce::Arguments),
 }
@@ -24,6 +26,7 @@ impl Command {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Gro(arguments) => gro::run(arguments),
+            Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
         }
