@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 /// Crates that hold without the standard library.
-const NO_STD: [&str; 2] = ["netcore", "netcore-offload"];
+const NO_STD: [&str; 3] = ["netcore", "netcore-offload", "netcore-cc"];
 
 /// In order; cheap ones first.
 pub(crate) fn all() -> [Step; 9] {
