@@ -57,8 +57,8 @@ pub use driver::{
 pub use flow::FlowKey;
 pub use offload::{GroHandler, NotSegmented, ReceiveOffload, SegmentError, Segmenter};
 pub use packet::{
-    Burst, Cutter, Gso, GsoKind, HeaderOffsets, Packet, PacketError, PacketQueue, PartialChecksum, ReceiveChecksum,
-    Segment, Segments, VlanTag,
+    Burst, Cutter, Gso, GsoKind, HeaderOffsets, NotAppended, Packet, PacketError, PacketQueue, PartialChecksum,
+    ReceiveChecksum, Segment, Segments, VlanTag,
 };
 pub use pool::{DmaRegion, Iova, PacketPool, PoolCache, PoolConfig, PoolConfigError, PoolError};
 pub use port::{Port, PortBuilder};

@@ -82,6 +82,23 @@ pub enum PacketError {
     Pool(#[from] PoolError),
 }
 
+/// A packet that was not added to another; both are unchanged.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct NotAppended {
+    /// The packet that was to be added.
+    pub packet: Packet,
+    /// Why it was not.
+    #[source]
+    pub error: PacketError,
+}
+
+impl From<NotAppended> for PacketError {
+    fn from(refused: NotAppended) -> Self {
+        refused.error
+    }
+}
+
 /// The length as the descriptor keeps it.
 pub(crate) fn checked_len(len: usize) -> Result<u32, PacketError> {
     if len > MAX_PACKET_LEN { Err(PacketError::TooLong { len }) } else { Ok(len as u32) }
@@ -366,17 +383,19 @@ impl Packet {
         }
     }
 
-    /// Adds all segments of `tail` behind this packet's, without copying; `tail`'s metadata is forgotten. An empty head
-    /// segment of `tail` is kept as an empty segment only if it has no other.
+    /// Adds all segments of `tail` behind this packet's, without copying; `tail`'s metadata is forgotten.
     ///
     /// # Errors
-    /// [`PacketError::TooLong`]; `tail` is then released, so check the lengths first where it matters
-    /// ([`MAX_PACKET_LEN`] is far beyond any device's).
+    /// [`PacketError::TooLong`], with `tail`.
     #[inline(always)]
-    pub fn append(&mut self, tail: Self) -> Result<(), PacketError> {
-        checked_len(self.len() + tail.len())?;
-        self.append_within_limits(tail);
-        Ok(())
+    pub fn append(&mut self, tail: Self) -> Result<(), NotAppended> {
+        match checked_len(self.len() + tail.len()) {
+            Ok(_) => {
+                self.append_within_limits(tail);
+                Ok(())
+            }
+            Err(error) => Err(NotAppended { packet: tail, error }),
+        }
     }
 
     /// [`Packet::append`] for lengths that are known to be small.
@@ -399,16 +418,17 @@ impl Packet {
     /// `tail`'s metadata is forgotten; segments that end up empty go into `cache`.
     ///
     /// # Errors
-    /// [`PacketError::OutOfRange`] and [`PacketError::TooLong`]; `tail` is then returned to `cache`.
+    /// [`PacketError::OutOfRange`] if nothing is left behind `skip`, [`PacketError::TooLong`]; both with `tail`.
     #[inline(always)]
-    pub fn append_from(&mut self, mut tail: Self, skip: usize, cache: &mut PoolCache) -> Result<(), PacketError> {
+    pub fn append_from(&mut self, mut tail: Self, skip: usize, cache: &mut PoolCache) -> Result<(), NotAppended> {
         let (own, more) = (self.len(), tail.len());
         if skip >= more || own + more > MAX_PACKET_LEN {
-            cache.put(tail);
-            return match skip {
-                skip if skip >= more => Err(PacketError::OutOfRange { offset: skip, end: skip + 1, len: more }),
-                _ => Err(PacketError::TooLong { len: own + more }),
+            let error = if skip >= more {
+                PacketError::OutOfRange { offset: skip, end: skip.saturating_add(1), len: more }
+            } else {
+                PacketError::TooLong { len: own + more }
             };
+            return Err(NotAppended { packet: tail, error });
         }
         let d = tail.descriptor_mut();
         if (skip as u32) < d.len && d.kind != SegmentKind::Virtual {
@@ -427,9 +447,11 @@ impl Packet {
     /// metadata with the header offsets moved. For headers in front of shared or lent bytes.
     ///
     /// # Errors
-    /// [`PacketError::TooLong`] with nothing changed but `head` released.
-    pub fn prepend(&mut self, head: Self) -> Result<(), PacketError> {
-        checked_len(self.len() + head.len())?;
+    /// [`PacketError::TooLong`], with `head`.
+    pub fn prepend(&mut self, head: Self) -> Result<(), NotAppended> {
+        if let Err(error) = checked_len(self.len() + head.len()) {
+            return Err(NotAppended { packet: head, error });
+        }
         let n = head.len();
         let mut whole = head;
         whole.copy_metadata(self);
