@@ -46,12 +46,15 @@ pub(crate) struct Descriptor {
     pub(crate) checksum_state: u8,
     /// Which metadata fields are set: bits of `metadata::flags`.
     pub(crate) flags: u16,
+    /// Memory the packet is accounted for (valid in the first segment only).
+    pub(crate) truesize: u32,
+    pub(crate) hash: u32,
+
+    // Second cache line.
     pub(crate) network: u16,
     pub(crate) transport: u16,
     pub(crate) inner_network: u16,
     pub(crate) inner_transport: u16,
-
-    // Second cache line.
     pub(crate) checksum_value: u16,
     pub(crate) checksum_start: u16,
     pub(crate) checksum_offset: u16,
@@ -61,8 +64,6 @@ pub(crate) struct Descriptor {
     pub(crate) gso_segments: u16,
     pub(crate) queue: u16,
     pub(crate) vlan: VlanTag,
-    pub(crate) truesize: u32,
-    pub(crate) hash: u32,
     pub(crate) priority: u32,
     pub(crate) flow: u64,
     /// Receive time or earliest departure time, as `flags` says.
@@ -72,7 +73,10 @@ pub(crate) struct Descriptor {
     pub(crate) external: *const super::external::External,
 }
 
-const _: () = assert!(size_of::<Descriptor>() == 128, "a descriptor is two cache lines");
+const _: () = {
+    assert!(size_of::<Descriptor>() == 128, "a descriptor is two cache lines");
+    assert!(core::mem::offset_of!(Descriptor, network) == 64, "taking a descriptor from a pool writes one of them");
+};
 
 impl Descriptor {
     /// A free descriptor of `pool` without a buffer.
