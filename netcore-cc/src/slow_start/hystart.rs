@@ -187,6 +187,8 @@ impl HyStart {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn new_round(&mut self, state: &SendState, now: Instant) {
         let time = self.clock(&state.clock, now);
         self.fields.round_start = time;
@@ -223,7 +225,7 @@ impl HyStart {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn train_found(&mut self, state: &SendState, delay_min: u32, now: Instant) -> bool {
         let time = self.clock(&state.clock, now);
         if (time.wrapping_sub(self.fields.last_ack) as i32) > self.ack_delta(&state.clock) as i32 {
@@ -231,11 +233,16 @@ impl HyStart {
         }
         self.fields.last_ack = time;
         let lasted = time.wrapping_sub(self.fields.round_start);
+        // The threshold is half the RTT at least; only a train that long needs the division in `ack_delay`.
+        let half = if self.rules.unit == DelayUnit::Micros { delay_min >> 1 } else { delay_min >> 4 };
+        if lasted < half {
+            return false;
+        }
         let threshold = self.train_threshold(state, delay_min);
         if self.rules.train_must_exceed { lasted as i32 > threshold as i32 } else { lasted >= threshold }
     }
 
-    #[inline]
+    #[inline(always)]
     fn delay_found(&mut self, delay: u32, delay_min: u32) -> bool {
         let rules = &self.rules;
         let f = &mut self.fields;
@@ -262,7 +269,7 @@ impl SlowStart for HyStart {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn rtt_sample(&mut self, state: &mut SendState, delay: u32, delay_min: &DelayMin, now: Instant) {
         if !self.enabled || self.fields.found {
             return;
@@ -291,7 +298,7 @@ impl SlowStart for HyStart {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn limited_ack(&mut self, state: &SendState, now: Instant) {
         if self.enabled && self.rules.round_reset == RoundReset::CongAvoid && self.round_is_over(state) {
             self.new_round(state, now);

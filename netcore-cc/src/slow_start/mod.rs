@@ -25,7 +25,7 @@ pub enum Growth {
 
 impl Growth {
     /// Whether the sender is in slow start.
-    #[inline]
+    #[inline(always)]
     pub fn in_slow_start(self, state: &SendState) -> bool {
         match self {
             Self::PerPacket => state.in_slow_start(),
@@ -34,7 +34,7 @@ impl Growth {
     }
 
     /// Grows the window (`tcp_slow_start`); gives the packets left over for avoidance.
-    #[inline]
+    #[inline(always)]
     pub fn grow(self, state: &mut SendState, acked: u32) -> u32 {
         let end = match self {
             Self::PerAck => {
@@ -67,7 +67,7 @@ pub trait SlowStart: Send {
     }
 
     /// Grows the window; gives the packets left over for avoidance.
-    #[inline]
+    #[inline(always)]
     fn grow(&mut self, growth: Growth, state: &mut SendState, acked: u32) -> u32 {
         growth.grow(state, acked)
     }

@@ -68,7 +68,9 @@ impl Cubic {
         }
     }
 
-    /// The cubic part of `bictcp_update`.
+    /// The cubic part of `bictcp_update`: once per tick at most.
+    #[cold]
+    #[inline(never)]
     fn recompute(&mut self, cwnd: u32, acked: u32, jiffies: u32, state: &SendState, delay_min: &DelayMin) {
         self.fields.last_cwnd = cwnd;
         self.fields.last_time = jiffies;
@@ -108,7 +110,7 @@ impl Cubic {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn update(&mut self, acked: u32, state: &SendState, delay_min: &DelayMin, now: Instant) {
         let cwnd = state.cwnd;
         let jiffies = state.clock.jiffies(now);
@@ -139,13 +141,13 @@ impl WindowAdjustment for Cubic {
         self.fields = CubicState::default();
     }
 
-    #[inline]
+    #[inline(always)]
     fn discards_rtt(&self, state: &SendState, now: Instant) -> bool {
         let start = self.fields.epoch_start;
         start != 0 && (state.clock.jiffies(now).wrapping_sub(start) as i32) < state.clock.hz() as i32
     }
 
-    #[inline]
+    #[inline(always)]
     fn avoid(&mut self, state: &mut SendState, acked: u32, delay_min: &DelayMin, now: Instant) {
         self.update(acked, state, delay_min, now);
         cong_avoid_ai(state, self.fields.cnt, acked);

@@ -61,7 +61,7 @@ impl Rfc9438 {
             return 0;
         }
         // K³ = (w_max - cwnd) / 0.4, in µs³: × 10^18 × 5 / 2 / 2^16.
-        exact_cube_root(u128::from(w_max - cwnd) * 2_500_000_000_000_000_000 >> FRACTION)
+        exact_cube_root((u128::from(w_max - cwnd) * 2_500_000_000_000_000_000) >> FRACTION)
     }
 
     /// `W_cubic(t) = C (t - K)³ + W_max` (section 4.2, figure 1), windows in 1/65536 segment, times in µs.
