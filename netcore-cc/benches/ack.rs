@@ -222,7 +222,10 @@ fn by_object(avoidance: bool) -> Ours<dyn CongestionOps> {
     Ours { state, now, ops: Box::new(ops), first: (state, ops, now), reset: |_, _| {} }
 }
 
-fn cases() -> Vec<(&'static str, Box<dyn FnMut(bool)>)> {
+/// A subject's name, and what runs it; the argument says whether to restart it first.
+type Case = (&'static str, Box<dyn FnMut(bool)>);
+
+fn cases() -> Vec<Case> {
     fn case(name: &'static str, mut subject: impl Subject + 'static) -> (&'static str, Box<dyn FnMut(bool)>) {
         let run = move |restart: bool| {
             if restart {
