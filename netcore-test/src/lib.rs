@@ -3,6 +3,7 @@
 //! Some tests need what not every machine has: reference data beside the clone, tshark, root, a kernel that lets them make
 //! namespaces. Such a test calls [`skip`] with the kind of thing that is missing and returns. The environment variable
 //! `NETCORE_REQUIRE` lists kinds, separated by commas, that must not be missing; skipping one of those fails the test.
+//! `NETCORE_SKIPS` names a file to which every skip is added.
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,16 @@ pub fn skip(kind: &str, reason: &str) {
     let required = std::env::var("NETCORE_REQUIRE").unwrap_or_default();
     assert!(!required.split(',').any(|k| k.trim() == kind), "{kind} is required here, but: {reason}");
     eprintln!("SKIP {kind}: {reason}");
+    // A test that passes shows no output, so whoever runs the tests may ask for a list.
+    if let Some(list) = std::env::var_os("NETCORE_SKIPS") {
+        let line = format!("{kind}: {reason}\n");
+        let appended = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(list)
+            .and_then(|mut file| std::io::Write::write_all(&mut file, line.as_bytes()));
+        appended.expect("the list of skipped tests can be written");
+    }
 }
 
 /// The root of the workspace.

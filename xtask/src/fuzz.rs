@@ -15,13 +15,19 @@ fn targets() -> Vec<String> {
 /// Every target for `seconds` each.
 pub(crate) fn all(seconds: u64) -> Outcome {
     let targets = targets();
+    let mut failed = Vec::new();
     for target in &targets {
         match one(target, seconds) {
             Outcome::Passed(_) => {}
-            other => return other,
+            Outcome::Failed(reason) => failed.push(format!("{target}: {reason}")),
+            skipped => return skipped,
         }
     }
-    Outcome::Passed(format!("{} targets, {seconds} s each", targets.len()))
+    if failed.is_empty() {
+        Outcome::Passed(format!("{} targets, {seconds} s each", targets.len()))
+    } else {
+        Outcome::Failed(failed.join("; "))
+    }
 }
 
 /// One target for `seconds`, starting from its seeds.

@@ -1,5 +1,6 @@
 //! Running commands and reporting on them.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -53,6 +54,38 @@ pub(crate) fn status(command: &mut Command) -> Outcome {
         Ok(status) if status.success() => Outcome::Passed(String::new()),
         Ok(status) => Outcome::Failed(format!("{status}")),
         Err(error) => Outcome::Failed(format!("{}: {error}", command.get_program().to_string_lossy())),
+    }
+}
+
+/// Runs a test command with its output shown, and adds up what its test binaries counted.
+pub(crate) fn counted(command: &mut Command) -> Outcome {
+    let mut child = match command.stdout(Stdio::piped()).spawn() {
+        Ok(child) => child,
+        Err(error) => return Outcome::Failed(format!("{}: {error}", command.get_program().to_string_lossy())),
+    };
+    let (mut passed, mut failed) = (0u32, 0u32);
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            println!("{line}");
+            // test result: ok. 12 passed; 0 failed; …
+            let count = |word: &str| -> u32 {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                words
+                    .windows(2)
+                    .find(|pair| pair[1].starts_with(word))
+                    .and_then(|pair| pair[0].parse().ok())
+                    .unwrap_or(0)
+            };
+            if line.starts_with("test result:") {
+                passed += count("passed");
+                failed += count("failed");
+            }
+        }
+    }
+    match child.wait() {
+        Ok(status) if status.success() => Outcome::Passed(format!("{passed} tests")),
+        Ok(status) => Outcome::Failed(format!("{failed} of {} tests, {status}", passed + failed)),
+        Err(error) => Outcome::Failed(error.to_string()),
     }
 }
 

@@ -235,9 +235,10 @@ fn layer(
             let udp = *at;
             *at += UdpHeader::LEN;
             let (vxlan, _) = VxlanHeader::parse(&rest[UdpHeader::LEN..])?;
+            let inner_mac = offset16("VXLAN", *at + VxlanHeader::LEN)?;
             *at += VxlanHeader::LEN;
             d.tunnel = udp as u16;
-            d.inner_mac = *at as u16;
+            d.inner_mac = inner_mac;
             d.vni = Some(vxlan.vni());
             d.depth += 1;
             Ok(true)
@@ -251,6 +252,7 @@ fn link(frame: &[u8], at: &mut usize, end: usize, d: &mut Dissection) -> Result<
     let (header, _) = EthernetHeader::parse(frame.get(*at..end).unwrap_or(&[]))?;
     let mut ethertype = header.ethertype();
     *at += EthernetHeader::LEN;
+    offset16("Ethernet", *at + 4 * usize::from(MAX_TAGS))?;
     let mut tags = 0;
     while ethertype.is_vlan() && tags < MAX_TAGS {
         let (tag, _) = crate::wire::VlanHeader::parse(frame.get(*at..end).unwrap_or(&[]))?;
@@ -267,6 +269,18 @@ fn link(frame: &[u8], at: &mut usize, end: usize, d: &mut Dissection) -> Result<
         d.tags = tags;
     }
     Ok(ethertype)
+}
+
+/// Offsets are kept in 16 bits: headers behind the first 64 KiB are not looked at.
+#[inline(always)]
+fn offset16(header: &'static str, at: usize) -> Result<u16, WireError> {
+    u16::try_from(at).map_err(|_| WireError::Field {
+        header,
+        field: "end of header",
+        offset: 0,
+        value: u32::try_from(at).unwrap_or(u32::MAX),
+        allowed: "65535 at most",
+    })
 }
 
 #[inline(always)]
@@ -289,7 +303,7 @@ fn ipv4(frame: &[u8], at: usize, end: usize) -> Result<NetworkLayer, WireError> 
         protocol: header.protocol(),
         fragment: header.is_fragment(),
         fragment_offset: header.fragment_offset() as u16,
-        upper: (at + header.header_len()) as u16,
+        upper: offset16("IPv4", at + header.header_len())?,
         end: claimed.min(end) as u32,
         cut: claimed > end,
     })
@@ -308,7 +322,7 @@ fn ipv6(frame: &[u8], at: usize, end: usize) -> Result<NetworkLayer, WireError> 
         protocol: upper.protocol,
         fragment: upper.fragment,
         fragment_offset: upper.fragment_offset as u16,
-        upper: (at + Ipv6Header::LEN + upper.offset) as u16,
+        upper: offset16("IPv6", at + Ipv6Header::LEN + upper.offset)?,
         end: claimed.min(end) as u32,
         cut: claimed > end,
     })

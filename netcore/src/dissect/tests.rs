@@ -48,6 +48,25 @@ fn a_cut_header_is_named_with_its_place() {
     assert!(d.inner.unwrap().cut);
 }
 
+#[test]
+fn headers_beyond_64_kib_end_the_walk_instead_of_wrapping() {
+    // VXLAN in VXLAN, each over IPv6 with 15 destination options headers of 2048 bytes: the second ends beyond 65535.
+    let mut frame = Vec::new();
+    for _ in 0..4 {
+        frame.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 60, 64]);
+        frame.extend([0; 32]);
+        for i in 0..15 {
+            let start = frame.len();
+            frame.extend([if i == 14 { 17 } else { 60 }, 255]);
+            frame.resize(start + 2048, 0);
+        }
+        frame.extend([0xc0, 0, 0x12, 0xb5, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 1, 0]);
+    }
+    let d = dissect(&frame, &TunnelPorts::default());
+    assert!(matches!(d.stopped, Some((_, WireError::Field { field: "end of header", .. }))), "{:?}", d.stopped);
+    assert_eq!(d.depth, 2);
+}
+
 /// The frame without its VLAN tag.
 fn untagged() -> Vec<u8> {
     let mut frame = vxlan_frame();
