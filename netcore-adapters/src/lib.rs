@@ -3,8 +3,12 @@
 //! | feature | what it gives |
 //! | --- | --- |
 //! | `quinn-proto-0_11` | [`quinn::Factory`]: any congestion control of `netcore-cc` inside quinn-proto 0.11 |
+//! | `s2n-quic-core-0_91` | [`s2n::Controllers`]: the same inside s2n-quic-core 0.91 |
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "quinn-proto-0_11")]
 pub mod quinn;
+
+#[cfg(feature = "s2n-quic-core-0_91")]
+pub mod s2n;

@@ -52,14 +52,23 @@ fn toolchain() -> Outcome {
 }
 
 fn lints() -> Outcome {
-    status(&mut cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]))
+    status(&mut cargo(&[
+        "clippy",
+        "--workspace",
+        "--all-features",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]))
 }
 
 /// The tests, counted; what they skipped is listed, since a test that passes shows no output.
 fn tests() -> Outcome {
     let skips = root().join("target/skipped-tests.txt");
     let _ = fs::remove_file(&skips);
-    let mut command = cargo(&["test", "--workspace", "--locked", "--lib", "--bins", "--tests"]);
+    let mut command = cargo(&["test", "--workspace", "--all-features", "--locked", "--lib", "--bins", "--tests"]);
     command.env("NETCORE_SKIPS", &skips);
     let outcome = counted(&mut command);
     let mut skipped: Vec<String> = fs::read_to_string(&skips).unwrap_or_default().lines().map(String::from).collect();
@@ -84,11 +93,11 @@ fn tests() -> Outcome {
 }
 
 fn doc_tests() -> Outcome {
-    status(&mut cargo(&["test", "--workspace", "--locked", "--doc"]))
+    status(&mut cargo(&["test", "--workspace", "--all-features", "--locked", "--doc"]))
 }
 
 fn documentation() -> Outcome {
-    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
+    let mut command = cargo(&["doc", "--workspace", "--all-features", "--no-deps", "--locked"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
     status(&mut command)
 }
