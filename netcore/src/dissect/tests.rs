@@ -49,6 +49,21 @@ fn a_cut_header_is_named_with_its_place() {
 }
 
 #[test]
+fn a_udp_checksum_covers_what_the_udp_length_says() {
+    use crate::checksum::{Sum, sum};
+    let mut frame = Vec::from([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0]);
+    // Ten bytes of datagram and three more inside the IP packet.
+    frame.extend([0x45, 0, 0, 33, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    let mut udp = [0, 7, 0, 9, 0, 10, 0, 0, 1, 2];
+    let checksum = Sum::pseudo_ipv4([10, 0, 0, 1], [10, 0, 0, 2], 17, 10).plus(sum(&udp)).finish_udp();
+    udp[6..8].copy_from_slice(&checksum.to_be_bytes());
+    frame.extend(udp);
+    frame.extend([9, 9, 9]);
+    let d = dissect(&frame, &TunnelPorts::default());
+    assert_eq!(d.outer_checksums(&frame, frame.len()).unwrap().upper, Some(ChecksumVerdict::Good));
+}
+
+#[test]
 fn headers_beyond_64_kib_end_the_walk_instead_of_wrapping() {
     // VXLAN in VXLAN, each over IPv6 with 15 destination options headers of 2048 bytes: the second ends beyond 65535.
     let mut frame = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::{Dissection, NetworkLayer};
 use crate::checksum::{Sum, sum};
-use crate::wire::{Ipv4Header, Ipv6Header, Protocol};
+use crate::wire::{Ipv4Header, Ipv6Header, Protocol, UdpHeader};
 
 /// What a checksum field says about the bytes it covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +53,13 @@ fn verify(frame: &[u8], network: &NetworkLayer, original_len: usize) -> Checksum
     let at = usize::from(network.offset);
     let bytes = frame.get(at..network.end as usize).unwrap_or(&[]);
     let upper = frame.get(usize::from(network.upper)..network.end as usize).unwrap_or(&[]);
+    // UDP covers what its own length says, which may be less than the packet (RFC 768); 0 is a packet beyond 64 KiB.
+    let upper = match (network.protocol, UdpHeader::parse(upper)) {
+        (Protocol::UDP, Ok((udp, _))) if usize::from(udp.len()) >= UdpHeader::LEN => {
+            upper.get(..usize::from(udp.len())).unwrap_or(upper)
+        }
+        _ => upper,
+    };
     let whole = !network.fragment && !network.cut && original_len <= frame.len();
     let (header, pseudo) = if network.version == 4 {
         let Ok((header, options, _)) = Ipv4Header::parse(bytes) else {

@@ -65,10 +65,11 @@ fn keys(frame: &[u8], ports: bool) -> Option<Keys> {
     let Some(&[kind, code, _, _, a, b, ..]) = frame.get(upper..).and_then(|rest| rest.first_chunk::<8>()) else {
         return Some(keys);
     };
-    let (has_id, is_error) = match protocol {
-        // Echo, timestamp, information and address mask, request and reply; `icmp_is_err`.
-        1 => (matches!(kind, 0 | 8 | 13 | 14 | 15 | 16 | 17 | 18), matches!(kind, 3 | 4 | 5 | 11 | 12)),
-        _ => (matches!(kind, 128 | 129), kind & 0x80 == 0),
+    // Echo and timestamp, request and reply, of either protocol (`icmp_has_id`).
+    let has_id = matches!(kind, 0 | 8 | 13 | 14 | 128 | 129);
+    let is_error = match protocol {
+        1 => matches!(kind, 3 | 4 | 5 | 11 | 12), // `icmp_is_err`
+        _ => matches!(kind, 1..=4),               // `icmpv6_is_err`
     };
     if has_id {
         // An identifier of zero counts as one.
@@ -119,6 +120,27 @@ mod tests {
         assert_eq!(layer2_hash(&arp), 0x0806 ^ 9 ^ 5);
         assert_eq!((layer23_hash(&arp), layer34_hash(&arp)), (layer2_hash(&arp), layer2_hash(&arp)));
         assert_eq!(layer2_hash(&arp[..13]), 0);
+    }
+
+    /// An IPv4 packet from 10.0.0.1 to 10.0.0.2.
+    fn ipv4(protocol: u8, payload: &[u8]) -> alloc::vec::Vec<u8> {
+        let mut frame = alloc::vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 5, 8, 0];
+        frame.extend([0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.extend(payload);
+        frame
+    }
+
+    #[test]
+    fn icmp_with_an_identifier_is_hashed_by_it_and_an_error_by_the_packet_it_speaks_of() {
+        let echo = |id: u8| layer34_hash(&ipv4(1, &[8, 0, 0, 0, 0, id, 0, 1]));
+        assert_ne!(echo(1), echo(2));
+        // Information and address mask messages have an identifier that Linux does not look at.
+        let mask = |id: u8| layer34_hash(&ipv4(1, &[17, 0, 0, 0, 0, id, 0, 1]));
+        assert_eq!(mask(1), mask(2));
+        let ports = [0x12, 0x34, 0x13, 0x89, 0, 0, 0, 0];
+        let inner = &ipv4(17, &ports)[14..];
+        let error = ipv4(1, &[&[3, 1, 0, 0, 0, 0, 0, 0], inner].concat());
+        assert_eq!(layer34_hash(&error), layer34_hash(&ipv4(17, &ports)));
     }
 
     #[test]

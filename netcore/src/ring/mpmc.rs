@@ -166,10 +166,41 @@ impl<T> Mpmc<T> {
     #[inline]
     pub fn receive_batch(&self, to: &mut impl Extend<T>, most: usize) -> usize {
         let (position, n) = self.claim(&self.head, 1, most);
-        for at in 0..n {
-            to.extend(Some(self.read(position.wrapping_add(at))));
+        let mut claimed = Claimed { ring: self, position, left: n };
+        while let Some(value) = claimed.next() {
+            to.extend(Some(value));
         }
         n
+    }
+}
+
+/// Positions claimed for receiving. Those not read when it goes are read then: if the caller's `extend` panics, the slots are
+/// freed all the same.
+struct Claimed<'a, T> {
+    ring: &'a Mpmc<T>,
+    position: usize,
+    left: usize,
+}
+
+impl<T> Claimed<'_, T> {
+    #[inline(always)]
+    fn next(&mut self) -> Option<T> {
+        if self.left == 0 {
+            return None;
+        }
+        let value = self.ring.read(self.position);
+        self.position = self.position.wrapping_add(1);
+        self.left -= 1;
+        Some(value)
+    }
+}
+
+impl<T> Drop for Claimed<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        while let Some(value) = self.next() {
+            drop(value);
+        }
     }
 }
 

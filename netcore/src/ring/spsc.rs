@@ -174,12 +174,23 @@ impl<T> Receiver<T> {
     #[inline]
     pub fn receive_batch(&mut self, to: &mut impl Extend<T>, most: usize) -> usize {
         let n = self.available(most).min(most);
+        let publish = PublishHead(self);
         for _ in 0..n {
-            let value = self.read();
+            let value = publish.0.read();
             to.extend(Some(value));
         }
-        self.shared.head.store(self.head, self.shared.publish);
         n
+    }
+}
+
+/// Publishes what was received when it goes, also if the caller's `extend` panics: a value that was read is not in the ring
+/// any more.
+struct PublishHead<'a, T>(&'a mut Receiver<T>);
+
+impl<T> Drop for PublishHead<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.shared.head.store(self.0.head, self.0.shared.publish);
     }
 }
 

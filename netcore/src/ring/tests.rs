@@ -57,6 +57,36 @@ fn what_is_left_in_a_ring_is_dropped_once() {
     assert_eq!(count.load(Ordering::Relaxed), 6);
 }
 
+/// Panics at the second value.
+struct Picky(usize);
+
+impl Extend<Counted> for Picky {
+    fn extend<I: IntoIterator<Item = Counted>>(&mut self, values: I) {
+        for value in values {
+            self.0 += 1;
+            assert!(self.0 < 2, "enough");
+            drop(value);
+        }
+    }
+}
+
+#[test]
+fn a_receiver_that_panics_neither_doubles_a_value_nor_jams_the_ring() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    let count = Arc::new(AtomicUsize::new(0));
+    let (mut sender, mut receiver) = spsc(4).unwrap();
+    let ring = Mpmc::new(4).unwrap();
+    for _ in 0..4 {
+        sender.send(Counted(count.clone())).unwrap();
+        ring.send(Counted(count.clone())).unwrap();
+    }
+    assert!(catch_unwind(AssertUnwindSafe(|| receiver.receive_batch(&mut Picky(0), 4))).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| ring.receive_batch(&mut Picky(0), 4))).is_err());
+    assert!(sender.send(Counted(count.clone())).is_ok() && ring.send(Counted(count.clone())).is_ok());
+    drop((sender, receiver, ring));
+    assert_eq!(count.load(Ordering::Relaxed), 10, "each value is dropped once");
+}
+
 #[test]
 fn threads_lose_nothing_and_keep_the_order() {
     const N: u64 = 200_000;
