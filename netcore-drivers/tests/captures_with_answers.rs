@@ -301,3 +301,81 @@ fn transmit_hashes_choose_the_member_that_linux_chose() {
     }
     assert_eq!(rows, 488);
 }
+
+#[test]
+fn sack_blocks_grow_and_the_acknowledgement_jumps() {
+    let Some(frames) = frames("tcp_retransmit_fast.pcap") else { return };
+    let isn = |ack: u32, first: u32| ack.wrapping_sub(first);
+    let mut seen = Vec::new();
+    let mut base = None;
+    for f in &frames {
+        let Some((tcp, options, _)) = f.tcp() else { continue };
+        let blocks: Vec<SackBlock> =
+            options.filter_map(Result::ok).flat_map(|o| o.sack_blocks().collect::<Vec<_>>()).collect();
+        if blocks.is_empty() {
+            continue;
+        }
+        // The statement counts from the sender's first sequence number.
+        let base = *base.get_or_insert(tcp.ack().wrapping_sub(12871));
+        let relative = |n: u32| isn(n, base);
+        seen.push((
+            relative(tcp.ack()),
+            blocks.iter().map(|b| (relative(b.left), relative(b.right))).collect::<Vec<_>>(),
+        ));
+    }
+    let acks: Vec<u32> = seen.iter().map(|s| s.0).collect();
+    assert_eq!(acks, [12871, 12871, 12871, 12871, 12871, 18591]);
+    let edges: Vec<Vec<(u32, u32)>> = seen
+        .iter()
+        .map(|s| {
+            let mut blocks = s.1.clone();
+            blocks.sort_unstable();
+            blocks
+        })
+        .collect();
+    assert_eq!(
+        edges,
+        [
+            vec![(14301, 15731)],
+            vec![(14301, 17161)],
+            vec![(14301, 18591)],
+            vec![(14301, 18591), (21451, 22881)],
+            vec![(14301, 18591), (21451, 23784)],
+            vec![(21451, 23784)],
+        ]
+    );
+}
+
+#[test]
+fn overlapping_segments_around_a_wrap() {
+    let Some(frames) = frames("tcp_seq_wrap.pcap") else { return };
+    let segment = |number: usize| frames[number - 1].tcp().map(|(tcp, _, payload)| (tcp.seq(), payload.len())).unwrap();
+    assert_eq!((segment(23), segment(24)), ((6051, 1397), (6028, 1420)));
+    let first = frames.iter().filter_map(|f| f.tcp()).find(|(_, _, payload)| payload.len() > 1).unwrap();
+    assert_eq!(first.0.seq(), 4_294_964_796);
+}
+
+#[test]
+fn a_stream_with_loss_delay_and_doubles_is_whole() {
+    let Some(frames) = frames("tcp_reorder_rcv.pcap") else { return };
+    let mut stream: Vec<u8> = Vec::new();
+    let (mut first, mut highest, mut below, mut doubles) = (None, 0u32, 0, 0);
+    let mut seen = BTreeSet::new();
+    for f in &frames {
+        let Some((tcp, _, payload)) = f.tcp() else { continue };
+        if tcp.destination() != 5001 || payload.is_empty() {
+            continue;
+        }
+        let offset = tcp.seq().wrapping_sub(*first.get_or_insert(tcp.seq()));
+        below += u32::from(offset < highest);
+        doubles += u32::from(!seen.insert((offset, payload.len())));
+        highest = highest.max(offset + payload.len() as u32);
+        let (from, to) = (offset as usize, offset as usize + payload.len());
+        stream.resize(stream.len().max(to), 0);
+        stream[from..to].copy_from_slice(payload);
+    }
+    use sha2::Digest;
+    let sha: String = sha2::Sha256::digest(&stream).iter().map(|b| format!("{b:02x}")).collect();
+    assert_eq!((stream.len(), below, doubles), (800_000, 15, 3));
+    assert_eq!(sha, "b036c54f11c27da6518354787d2873d15853010b6c8925c45ef3e499a03aec4e");
+}
