@@ -72,7 +72,8 @@ impl Extend<Counted> for Picky {
 
 #[test]
 fn a_receiver_that_panics_neither_doubles_a_value_nor_jams_the_ring() {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use core::panic::AssertUnwindSafe;
+    use std::panic::catch_unwind;
     let count = Arc::new(AtomicUsize::new(0));
     let (mut sender, mut receiver) = spsc(4).unwrap();
     let ring = Mpmc::new(4).unwrap();
