@@ -27,6 +27,11 @@ impl Burst {
         Self { slots: Vec::with_capacity(n), front: 0 }
     }
 
+    /// Slots allocated.
+    pub fn capacity(&self) -> usize {
+        self.slots.capacity()
+    }
+
     /// Number of packets.
     #[inline(always)]
     pub fn len(&self) -> usize {
@@ -39,14 +44,27 @@ impl Burst {
         self.front == self.slots.len()
     }
 
+    /// Reuses the slots in front if they are half of all, so that a burst that never becomes empty does not grow.
+    #[cold]
+    fn compact(&mut self) {
+        if self.front > 0 && self.front * 2 >= self.slots.len() {
+            self.slots.drain(..self.front);
+            self.front = 0;
+        }
+    }
+
     /// Makes room for `n` more packets.
     pub fn reserve(&mut self, n: usize) {
+        self.compact();
         self.slots.reserve(n);
     }
 
     /// Adds a packet at the back.
     #[inline(always)]
     pub fn push(&mut self, packet: Packet) {
+        if self.slots.len() == self.slots.capacity() {
+            self.compact();
+        }
         self.slots.push(MaybeUninit::new(packet));
     }
 
@@ -139,6 +157,7 @@ impl Burst {
             core::mem::swap(self, other);
             return;
         }
+        self.compact();
         self.slots.extend(other.slots.drain(other.front..));
         other.slots.clear();
         other.front = 0;
@@ -160,6 +179,7 @@ impl Drop for Burst {
 
 impl Extend<Packet> for Burst {
     fn extend<I: IntoIterator<Item = Packet>>(&mut self, packets: I) {
+        self.compact();
         self.slots.extend(packets.into_iter().map(MaybeUninit::new));
     }
 }

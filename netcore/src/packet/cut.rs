@@ -53,6 +53,9 @@ fn look_into(mut descriptor: NonNull<Descriptor>, source: &Descriptor, skip: u32
     unsafe { Packet::from_descriptor(descriptor) }
 }
 
+/// References to a buffer that a [`Cutter`] takes at once, at most.
+const RESERVE: u32 = 64;
+
 /// See [`Packet::window`].
 pub(super) fn window(packet: &Packet, offset: usize, len: usize, cache: &mut PoolCache) -> Result<Packet, PacketError> {
     let Some(_) = offset.checked_add(len).filter(|end| *end <= packet.len()) else {
@@ -110,7 +113,8 @@ pub struct Cutter {
 
 impl Cutter {
     /// Starts cutting `packet`.
-    pub fn new(packet: Packet) -> Self {
+    pub fn new(mut packet: Packet) -> Self {
+        packet.descriptor_mut().clear_metadata();
         Self { rest: Some(packet), reserved: 0 }
     }
 
@@ -125,7 +129,7 @@ impl Cutter {
         self.len() == 0
     }
 
-    /// The next `n` bytes, or as many as are left; `None` if none are.
+    /// The next `n` bytes, or as many as are left; `None` if none are, or if `n` is 0.
     ///
     /// # Errors
     /// [`PacketError::Pool`] if windows run out. Nothing is lost: what was not cut off stays, and the segments that were
@@ -133,7 +137,8 @@ impl Cutter {
     #[inline]
     pub fn take(&mut self, n: usize, cache: &mut PoolCache) -> Result<Option<Packet>, PacketError> {
         let mut piece: Option<Packet> = None;
-        let mut left = n as u32;
+        let wanted = n.min(super::MAX_PACKET_LEN) as u32;
+        let mut left = wanted;
         while left > 0 {
             let Some(rest) = self.rest.take() else { break };
             let head = rest.descriptor();
@@ -166,7 +171,7 @@ impl Cutter {
                 if head.kind == SegmentKind::Pool {
                     if self.reserved == 0 {
                         // One for each piece that this segment will be cut into, less the one it already has.
-                        self.reserved = (head.len - 1) / (n as u32).max(1) + 1;
+                        self.reserved = ((head.len - 1) / wanted.max(1) + 1).min(RESERVE);
                         Packet::pool_of(head).add_references(head.buffer, self.reserved);
                     }
                     self.reserved -= 1;

@@ -160,6 +160,12 @@ impl Descriptor {
         self.pacing_rate = other.pacing_rate;
     }
 
+    /// Forgets all metadata.
+    pub(crate) fn clear_metadata(&mut self) {
+        self.flags = 0;
+        self.checksum_state = 0;
+    }
+
     /// Clears everything that described where headers and checksums are.
     pub(crate) fn clear_offsets(&mut self) {
         self.flags &= !flags::OFFSETS;

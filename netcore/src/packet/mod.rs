@@ -263,9 +263,14 @@ impl Packet {
         Ok(unsafe { slice::from_raw_parts_mut(d.data, n) })
     }
 
-    /// Keeps recorded header offsets true after `n` bytes were added in front.
+    /// Keeps recorded header offsets and the checksum request true after `n` bytes were added in front.
     #[inline(always)]
     fn shift_offsets(&mut self, n: usize) {
+        if let Some(PartialChecksum { start, offset }) = self.transmit_checksum() {
+            // A transport header beyond 64 KiB is one that no device reaches either.
+            let start = u16::try_from(n).ok().and_then(|n| start.checked_add(n)).unwrap_or(u16::MAX);
+            self.set_transmit_checksum(Some(PartialChecksum { start, offset }));
+        }
         if !self.descriptor().has(metadata::flags::OFFSETS) {
             return;
         }
@@ -300,6 +305,13 @@ impl Packet {
         }
         d.len -= n as u32;
         d.total -= n as u32;
+        if d.has(metadata::flags::TX_CHECKSUM) {
+            // A request whose header goes, goes with it.
+            match usize::from(d.checksum_start).checked_sub(n) {
+                Some(start) => d.checksum_start = start as u16,
+                None => d.flags &= !metadata::flags::TX_CHECKSUM,
+            }
+        }
         if d.has(metadata::flags::OFFSETS) {
             let moved = self.offsets().and_then(|o| {
                 let n = u16::try_from(n).ok()?;
@@ -323,6 +335,9 @@ impl Packet {
     /// [`PacketError::NoTailroom`]; then [`Packet::append`] adds another segment.
     #[inline(always)]
     pub fn put(&mut self, n: usize) -> Result<&mut [u8], PacketError> {
+        if n == 0 {
+            return Ok(&mut []);
+        }
         let available = self.tailroom();
         if n > available {
             return Err(PacketError::NoTailroom { wanted: n, available });

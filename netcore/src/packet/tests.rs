@@ -169,6 +169,42 @@ fn a_reused_descriptor_carries_no_metadata() {
 }
 
 #[test]
+fn a_burst_that_never_becomes_empty_does_not_grow() {
+    let pool = pool(4, 0);
+    let mut cache = pool.cache();
+    let mut burst = Burst::with_capacity(4);
+    burst.push(cache.copy_from_slice(&[1]).unwrap());
+    burst.push(cache.copy_from_slice(&[2]).unwrap());
+    for turn in 0..10_000 {
+        let packet = burst.pop().unwrap();
+        assert_eq!(packet.head()[0], 1 + (turn % 2) as u8);
+        burst.push(packet);
+    }
+    assert!(burst.capacity() <= 8, "{}", burst.capacity());
+}
+
+#[test]
+fn a_checksum_request_moves_with_the_bytes_and_pieces_carry_no_metadata() {
+    let pool = pool(4, 4);
+    let mut cache = pool.cache();
+    let mut p = cache.copy_from_slice(&[0; 60]).unwrap();
+    p.set_transmit_checksum(Some(PartialChecksum { start: 34, offset: 16 }));
+    p.push(10).unwrap();
+    assert_eq!(p.transmit_checksum(), Some(PartialChecksum { start: 44, offset: 16 }));
+    p.pull(4).unwrap();
+    assert_eq!(p.transmit_checksum(), Some(PartialChecksum { start: 40, offset: 16 }));
+    let mut cutter = Cutter::new(p);
+    let piece = cutter.take(usize::MAX, &mut cache).unwrap().unwrap();
+    assert_eq!((piece.len(), piece.transmit_checksum()), (66, None));
+    let mut p = piece;
+    p.set_transmit_checksum(Some(PartialChecksum { start: 34, offset: 16 }));
+    p.pull(35).unwrap();
+    assert_eq!(p.transmit_checksum(), None);
+    let mut v = cache.virtual_bytes(9).unwrap();
+    assert_eq!(v.put(0), Ok(&mut [][..]));
+}
+
+#[test]
 fn a_queue_keeps_order_and_returns_what_it_holds() {
     let pool = pool(8, 0);
     let mut cache = pool.cache();

@@ -72,14 +72,14 @@ pub enum PoolConfigError {
 /// The geometry of a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolConfig {
-    /// Number of buffers, 1 to 2^30.
+    /// Number of buffers, 1 to 2^24.
     pub buffers: usize,
     /// Bytes per buffer including headroom; rounded up to a multiple of 64; at most 1 MiB.
     pub buffer_size: usize,
     /// Bytes left free in front of a fresh packet for headers to be pushed; less than `buffer_size`.
     pub headroom: usize,
     /// Descriptors beyond one per buffer: how many windows (clones, GSO and GRO pieces, caller memory, virtual payload)
-    /// can exist besides.
+    /// can exist besides; 0 to 2^24.
     pub windows: usize,
 }
 
@@ -93,13 +93,15 @@ impl PoolConfig {
     }
 
     fn check(&self) -> Result<usize, PoolConfigError> {
-        const LIMIT: usize = 1 << 30;
+        // Reference counts of 32 bits then never overflow: every descriptor holds one reference, and a `Cutter`, which has a
+        // descriptor of its own, at most `cut::RESERVE` more.
+        const LIMIT: usize = 1 << 24;
         let config = |what, value, allowed| Err(PoolConfigError::OutOfRange { what, value, allowed });
         if self.buffers == 0 || self.buffers > LIMIT {
-            return config("buffers", self.buffers, "1 to 2^30");
+            return config("buffers", self.buffers, "1 to 2^24");
         }
         if self.windows > LIMIT {
-            return config("windows", self.windows, "0 to 2^30");
+            return config("windows", self.windows, "0 to 2^24");
         }
         if self.buffer_size == 0 || self.buffer_size > 1 << 20 {
             return config("buffer_size", self.buffer_size, "1 to 1048576");
@@ -150,9 +152,9 @@ impl PacketPool {
         if descriptors.checked_mul(size_of::<Descriptor>()).is_none_or(|n| n > isize::MAX as usize) {
             return Err(PoolConfigError::NoMemory { bytes: usize::MAX });
         }
-        Ok(Self {
-            shared: Shared::new(region, buffers as u32, size as u32, config.headroom as u32, descriptors as u32),
-        })
+        let bytes = descriptors * size_of::<Descriptor>();
+        let shared = Shared::new(region, buffers as u32, size as u32, config.headroom as u32, descriptors as u32);
+        shared.map(|shared| Self { shared }).ok_or(PoolConfigError::NoMemory { bytes })
     }
 
     fn shared(&self) -> &Shared {

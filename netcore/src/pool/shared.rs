@@ -4,7 +4,7 @@ use super::free_list::FreeList;
 use super::region::DmaRegion;
 use crate::packet::descriptor::{Descriptor, SegmentKind};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
-use alloc::alloc::{alloc, dealloc, handle_alloc_error};
+use alloc::alloc::{alloc, dealloc};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::alloc::Layout;
@@ -41,18 +41,18 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// All descriptors on the shared lists, one handle held.
+    /// All descriptors on the shared lists, one handle held; `None` if there is no memory for them.
     pub(crate) fn new(
         region: DmaRegion,
         buffer_count: u32,
         buffer_size: u32,
         headroom: u32,
         descriptor_count: u32,
-    ) -> NonNull<Self> {
+    ) -> Option<NonNull<Self>> {
         let layout = Self::descriptor_layout(descriptor_count);
         // SAFETY: the layout has a size above zero; the pool has at least one descriptor.
         let raw = unsafe { alloc(layout) };
-        let Some(descriptors) = NonNull::new(raw.cast::<Descriptor>()) else { handle_alloc_error(layout) };
+        let descriptors = NonNull::new(raw.cast::<Descriptor>())?;
         let shared = Box::new(Self {
             descriptors,
             descriptor_count,
@@ -81,7 +81,7 @@ impl Shared {
         let this = unsafe { shared.as_ref() };
         this.full.push(&(0..buffer_count).collect::<alloc::vec::Vec<_>>());
         this.bare.push(&(buffer_count..descriptor_count).collect::<alloc::vec::Vec<_>>());
-        shared
+        Some(shared)
     }
 
     fn descriptor_layout(count: u32) -> Layout {
