@@ -10,6 +10,8 @@
 mod ethernet;
 mod ipv4;
 mod ipv6;
+mod lacp;
+mod slow_protocols;
 mod tcp;
 mod udp;
 mod vlan;
@@ -18,6 +20,8 @@ mod vxlan;
 pub use ethernet::{EtherType, EthernetHeader};
 pub use ipv4::{Ipv4Header, Ipv4Option, Ipv4Options, Protocol};
 pub use ipv6::{ExtensionHeader, ExtensionHeaders, Ipv6Header, Upper};
+pub use lacp::{LacpState, Lacpdu, LacpduTlv, LacpduTlvs, Marker, PortInformation};
+pub use slow_protocols::SlowProtocol;
 pub use tcp::{SackBlock, TcpFlags, TcpHeader, TcpOption, TcpOptions};
 pub use udp::UdpHeader;
 pub use vlan::VlanHeader;
