@@ -1,5 +1,6 @@
 use super::*;
 use crate::flow::FlowKey;
+use crate::wire::Protocol;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use proptest::prelude::*;
@@ -102,7 +103,7 @@ proptest! {
         frame.drain(..from);
         frame.truncate(len);
         for ports in [TunnelPorts::default(), TunnelPorts::none()] {
-            prop_assert_eq!(dissect(&frame, &ports), dissect_from(&frame, 0, None, &ports));
+            prop_assert_eq!(dissect(&frame, &ports), walk(layers(&frame, &ports)));
         }
     }
 
