@@ -41,7 +41,7 @@ fn a_silent_partner_stops_traffic_after_the_timeout_and_is_given_up_three_second
         for (rate, timeout) in [(LacpRate::Fast, secs(3)), (LacpRate::Slow, secs(90))] {
             let mut net = net(timing, rate);
             net.run_secs(200.5);
-            let last_heard = net.sent.iter().filter(|s| s.link == 0 && s.end == 1).next_back().unwrap().at;
+            let last_heard = net.sent.iter().rfind(|s| s.link == 0 && s.end == 1).unwrap().at;
             net.links[0].passes = false;
             net.run_until(secs(100), |net| !net.distributes(0, 0));
             let silent = net.now - last_heard;
