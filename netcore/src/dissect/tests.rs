@@ -155,7 +155,8 @@ fn nested(layers: &[Around]) -> Vec<u8> {
 fn every_tunnel_is_followed_to_the_innermost_header() {
     use Around::{Ethernet as E, Geneve, Gre, Tag, V4, V6, Vxlan};
     let teb = 0x6558;
-    let cases: [(&[Around], TunnelKind, u8, Option<u32>, &str); 8] = [
+    type Case<'a> = (&'a [Around], TunnelKind, u8, Option<u32>, &'a str);
+    let cases: [Case<'_>; 8] = [
         (&[E, V4(17), Vxlan(7), E, V4(6)], TunnelKind::Vxlan, 1, Some(7), "vni 7"),
         (&[E, V6(17), Geneve(9, teb), E, V4(6)], TunnelKind::Geneve, 1, Some(9), "GENEVE vni 9"),
         (&[E, V4(17), Geneve(9, 0x86dd), V6(6)], TunnelKind::Geneve, 1, Some(9), "GENEVE vni 9"),
