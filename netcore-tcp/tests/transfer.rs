@@ -37,7 +37,7 @@ fn every_era_repairs_random_loss() {
         let mut x = 1_u64;
         pair.judge = Box::new(move |_, _, _| {
             x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            if (x >> 33) % 100 == 0 { Fate::Drop } else { Fate::Deliver }
+            if (x >> 33).is_multiple_of(100) { Fate::Drop } else { Fate::Deliver }
         });
         let got = pair.run(2_000_000, Duration::from_secs(300));
         assert_eq!(got, 2_000_000, "{}: {:?} {:?}", profile.name, pair.client.info(), pair.client.counters());

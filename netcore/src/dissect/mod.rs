@@ -68,7 +68,7 @@ pub struct NetworkLayer {
     /// Offset of the upper-layer header, or of the fragment's payload.
     pub upper: u16,
     /// Where the packet ends according to its header, or where the frame ends if the header's length is zero (packets
-    /// beyond 64 KiB) or points beyond the frame.
+    /// beyond 64 KiB without a jumbo payload option) or points beyond the frame.
     pub end: u32,
     /// True if the header's length points beyond the bytes at hand.
     pub cut: bool,
@@ -313,16 +313,20 @@ fn ipv4(frame: &[u8], at: usize, end: usize) -> Result<NetworkLayer, WireError> 
 fn ipv6(frame: &[u8], at: usize, end: usize) -> Result<NetworkLayer, WireError> {
     let (header, rest) = Ipv6Header::parse(frame.get(at..end).unwrap_or(&[]))?;
     let len = usize::from(header.payload_len());
-    let claimed = if len == 0 { end } else { at + Ipv6Header::LEN + len };
-    let inside = claimed.min(end) - at - Ipv6Header::LEN;
-    let upper = header.upper(&rest[..inside])?;
+    let start = at + Ipv6Header::LEN;
+    let upper = header.upper(&rest[..if len == 0 { end - start } else { len.min(end - start) }])?;
+    let claimed = match upper.jumbo_len {
+        Some(jumbo) => start.saturating_add(jumbo as usize),
+        None if len == 0 => end,
+        None => start + len,
+    };
     Ok(NetworkLayer {
         offset: at as u16,
         version: 6,
         protocol: upper.protocol,
         fragment: upper.fragment,
         fragment_offset: upper.fragment_offset as u16,
-        upper: offset16("IPv6", at + Ipv6Header::LEN + upper.offset)?,
+        upper: offset16("IPv6", start + upper.offset)?,
         end: claimed.min(end) as u32,
         cut: claimed > end,
     })
