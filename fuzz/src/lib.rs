@@ -1,23 +1,24 @@
 //! What the fuzz targets do, as functions: libFuzzer calls them with its inputs, `cargo test` with the committed seeds.
 
 mod trains;
+mod wire;
 
 pub use trains::gro_gso_identity;
+pub use wire::{wire, wire_control, wire_tunnels};
 
-use netcore::dissect::{TunnelPorts, dissect as dissect_frame, dissect_ip};
+use netcore::dissect::{Layer, TunnelPorts, dissect as dissect_frame, dissect_ip, layers};
 use netcore::offload::{ReceiveOffload, Segmenter};
-use netcore::wire::{
-    EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader, TcpOptions, UdpHeader, VlanHeader, VxlanHeader,
-};
 use netcore::{Burst, Features, FlowKey, Instant, PacketPool, PoolConfig};
 use netcore_drivers::pcap::CaptureReader;
 use netcore_offload::{Gro, GroConfig, SoftwareSegmenter};
 
 /// All targets, by name.
-pub const TARGETS: [(&str, fn(&[u8])); 5] = [
+pub const TARGETS: [(&str, fn(&[u8])); 7] = [
     ("capture_reader", capture_reader),
     ("dissect", dissect),
     ("wire", wire),
+    ("wire_control", wire_control),
+    ("wire_tunnels", wire_tunnels),
     ("gro_gso_identity", gro_gso_identity),
     ("gro_any_bytes", gro_any_bytes),
 ];
@@ -33,7 +34,7 @@ pub fn capture_reader(data: &[u8]) {
     }
 }
 
-/// Any frame has a dissection whose offsets are inside it.
+/// Any frame has a dissection whose offsets are inside it; the layers are in order and say the same.
 pub fn dissect(data: &[u8]) {
     let ports = TunnelPorts::default().with_vxlan(8472);
     for d in [dissect_frame(data, &ports), dissect_ip(data, &ports)] {
@@ -43,22 +44,24 @@ pub fn dissect(data: &[u8]) {
         }
         let _ = (d.outer_checksums(data, data.len()), d.inner_checksums(data, data.len()), FlowKey::of(data, &d));
     }
-}
-
-/// Every parser takes any bytes, and its iterators end.
-pub fn wire(data: &[u8]) {
-    let _ = (EthernetHeader::parse(data), VlanHeader::parse(data), UdpHeader::parse(data), VxlanHeader::parse(data));
-    if let Ok((_, options, rest)) = Ipv4Header::parse(data) {
-        assert!(options.count() <= 40 && rest.len() <= data.len());
+    let (mut last, mut tunnels) = (0, 0);
+    for layer in layers(data, &ports) {
+        let Ok(layer) = layer else { break };
+        let offset = match layer {
+            Layer::Link(link) => link.offset,
+            Layer::Network(network) => network.offset,
+            Layer::Tunnel(tunnel) => {
+                tunnels += 1;
+                tunnel.offset
+            }
+            Layer::Transport(transport) => transport.offset,
+            _ => last,
+        };
+        assert!(offset >= last);
+        last = offset;
     }
-    if let Ok((header, rest)) = Ipv6Header::parse(data) {
-        assert!(header.extensions(rest).count() <= 17);
-        let _ = header.upper(rest);
-    }
-    if let Ok((_, options, _)) = TcpHeader::parse(data) {
-        assert!(options.count() <= 40);
-    }
-    assert!(TcpOptions::new(data).count() <= data.len());
+    let d = dissect_frame(data, &ports);
+    assert_eq!(d.depth, tunnels);
 }
 
 /// Frames of any bytes, each led by a length, go through receive offload and segmentation: as many bytes come out as the

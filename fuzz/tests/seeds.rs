@@ -64,15 +64,44 @@ fn made() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         any.extend((f.len() as u16).to_be_bytes());
         any.extend(f);
     }
+    // Option class 0x0100 type 1, then a critical option without data, around IPv4.
+    let mut geneve = vec![3, 0x40, 8, 0, 0, 0, 77, 0, 1, 0, 1, 1, 1, 2, 3, 4, 1, 1, 0x80, 0];
+    geneve.extend(&frame[64..]);
+    let mut gre = vec![0xb0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 9];
+    gre.extend(&frame[64..]);
+    let pptp = vec![0x30, 0x81, 0x88, 0x0b, 0, 4, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0xff, 3, 0, 0x21];
+    let arp = vec![0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 192, 0, 2, 2, 0, 0];
+    let mut solicitation = vec![135, 0, 0, 0, 0, 0, 0, 0, 0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+    solicitation.extend([1, 1, 2, 0, 0, 0, 0, 1, 14, 1, 1, 2, 3, 4, 5, 6]);
+    let unreachable = [&[3, 4, 0, 0, 0, 0, 5, 120], &frame[64..92]].concat();
+    // An IPv4 packet of this protocol in an Ethernet frame.
+    let inside = |protocol: u8, payload: &[u8]| {
+        let mut outer = frame[..34].to_vec();
+        outer[16..18].copy_from_slice(&(20 + payload.len() as u16).to_be_bytes());
+        outer[23] = protocol;
+        [&outer, payload].concat()
+    };
     vec![
         ("capture_reader", "pcap_ns", capture(Format::Pcap(Precision::Nanos))),
         ("capture_reader", "pcap_us", capture(Format::Pcap(Precision::Micros))),
         ("capture_reader", "pcapng", capture(Format::Pcapng)),
         ("dissect", "vxlan", frame.clone()),
         ("dissect", "ipv6_extensions", v6.clone()),
+        ("dissect", "geneve", inside(17, &[&[0xc0, 0, 0x17, 0xc1, 0, 0, 0, 0], &geneve[..]].concat())),
+        ("dissect", "gre", inside(47, &gre)),
+        ("dissect", "ip_in_ip", inside(4, &frame[64..])),
         ("wire", "ipv4_tcp", frame[64..].to_vec()),
         ("wire", "ipv6", v6[18..].to_vec()),
         ("wire", "tcp", frame[84..].to_vec()),
+        ("wire_control", "arp", arp),
+        ("wire_control", "icmp_unreachable", unreachable),
+        ("wire_control", "neighbour_solicitation", solicitation),
+        ("wire_control", "snap", vec![0xaa, 0xaa, 3, 0, 0, 0, 8, 6, 0]),
+        ("wire_control", "spanning_tree", vec![0x42, 0x42, 3, 0, 0, 0, 0]),
+        ("wire_tunnels", "geneve_options", geneve),
+        ("wire_tunnels", "gre_all", gre),
+        ("wire_tunnels", "gre_pptp", pptp),
+        ("wire_tunnels", "vxlan", frame[42..].to_vec()),
         ("gro_gso_identity", "plain", train(0, &run)),
         ("gro_gso_identity", "vxlan", train(0x08, &run)),
         ("gro_gso_identity", "vxlan_checksum_v6", train(0x39, &run)),

@@ -23,6 +23,18 @@ impl EtherType {
     pub const SLOW: Self = Self(0x8809);
     /// 802.1ad service tag.
     pub const QINQ: Self = Self(0x88a8);
+    /// An Ethernet frame inside GRE or GENEVE (Linux: `ETH_P_TEB`).
+    pub const TRANSPARENT_ETHERNET: Self = Self(0x6558);
+    /// MPLS, unicast.
+    pub const MPLS: Self = Self(0x8847);
+    /// MPLS, multicast.
+    pub const MPLS_MULTICAST: Self = Self(0x8848);
+    /// Link layer discovery.
+    pub const LLDP: Self = Self(0x88cc);
+    /// Cisco's metadata header, and what is behind it.
+    pub const CISCO_METADATA: Self = Self(0x8909);
+    /// PPP inside GRE version 1.
+    pub const PPP: Self = Self(0x880b);
 
     /// True if the field is the length of an LLC frame.
     #[inline]
@@ -52,6 +64,10 @@ impl fmt::Display for EtherType {
             Self::IPV6 => f.write_str("IPv6"),
             Self::SLOW => f.write_str("slow protocol"),
             Self::QINQ => f.write_str("802.1ad"),
+            Self::TRANSPARENT_ETHERNET => f.write_str("Ethernet"),
+            Self::MPLS | Self::MPLS_MULTICAST => f.write_str("MPLS"),
+            Self::LLDP => f.write_str("LLDP"),
+            Self::PPP => f.write_str("PPP"),
             Self(len) if self.is_length() => write!(f, "LLC, length {len}"),
             Self(other) => write!(f, "ethertype {other:#06x}"),
         }

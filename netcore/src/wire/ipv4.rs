@@ -225,6 +225,77 @@ impl Ipv4Header {
         Ipv4Addr::new(a, b, c, d)
     }
 
+    /// Sets DSCP and ECN. Like all setters here it leaves the checksum to [`Ipv4Header::fill_checksum`] or
+    /// [`checksum::update16`].
+    pub fn set_tos(&mut self, tos: u8) {
+        self.tos = tos;
+    }
+
+    /// Sets the bytes of header and payload; 0 beyond 64 KiB.
+    pub fn set_total_len(&mut self, len: u16) {
+        self.total_len = U16::new(len);
+    }
+
+    /// Sets the identification.
+    pub fn set_id(&mut self, id: u16) {
+        self.id = U16::new(id);
+    }
+
+    /// Sets flags and fragment offset.
+    pub fn set_fragment_word(&mut self, word: u16) {
+        self.fragment = U16::new(word);
+    }
+
+    /// Sets the time to live.
+    pub fn set_ttl(&mut self, ttl: u8) {
+        self.ttl = ttl;
+    }
+
+    /// Sets what follows.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol.0;
+    }
+
+    /// Sets both addresses.
+    pub fn set_addresses(&mut self, source: Ipv4Addr, destination: Ipv4Addr) {
+        (self.source, self.destination) = (source.octets(), destination.octets());
+    }
+
+    /// Sets the header checksum field.
+    pub fn set_checksum(&mut self, checksum: u16) {
+        self.checksum = U16::new(checksum);
+    }
+
+    /// Sets the length of the header: 20 and `options` bytes of options, a multiple of 4 and 40 at most.
+    ///
+    /// # Errors
+    /// [`WireError::Field`] if `options` is neither.
+    pub fn set_options_len(&mut self, options: usize) -> Result<(), WireError> {
+        if !options.is_multiple_of(4) || options > 40 {
+            return Err(WireError::Field {
+                header: "IPv4",
+                field: "options length",
+                offset: 0,
+                value: u32::try_from(options).unwrap_or(u32::MAX),
+                allowed: "a multiple of 4, 40 bytes at most",
+            });
+        }
+        self.version_ihl = 0x45 + (options / 4) as u8;
+        Ok(())
+    }
+
+    /// Writes the checksum of the header at the start of `packet`, options included.
+    ///
+    /// # Errors
+    /// As [`Ipv4Header::parse`].
+    pub fn fill_checksum(packet: &mut [u8]) -> Result<(), WireError> {
+        let len = Self::parse(packet)?.0.header_len();
+        packet[10..12].fill(0);
+        let checksum = checksum::sum(&packet[..len]).finish();
+        packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+        Ok(())
+    }
+
     /// The pseudo-header for a transport part of `len` bytes.
     #[inline(always)]
     pub const fn pseudo(&self, len: u32) -> Sum {
@@ -239,6 +310,16 @@ pub struct Ipv4Option<'a> {
     pub kind: u8,
     /// Bytes after kind and length.
     pub data: &'a [u8],
+}
+
+impl Ipv4Option<'_> {
+    /// Writes the option to the start of `to` and says how many bytes that took.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] if there is no room; [`WireError::Field`] if the data is longer than 38 bytes.
+    pub fn write(&self, to: &mut [u8]) -> Result<usize, WireError> {
+        super::write_option("IPv4 option", self.kind, self.data, to)
+    }
 }
 
 /// The options of an IPv4 header. Stops at the end-of-options byte; skips no-operation bytes.

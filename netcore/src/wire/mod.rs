@@ -7,17 +7,39 @@
 //! offset, and what is allowed. Nothing here panics or reads past the end. A view says what the bytes are, not that they
 //! make sense: checksums and lengths beyond the header are checked where they are used.
 
+mod arp;
+mod cisco_metadata;
 mod ethernet;
+mod extension;
+mod geneve;
+mod gre;
+mod icmp;
+mod icmpv6;
+mod ip;
 mod ipv4;
 mod ipv6;
+mod lacp;
+mod llc;
+mod slow_protocols;
 mod tcp;
 mod udp;
 mod vlan;
 mod vxlan;
 
+pub use arp::{ArpAddresses, ArpHeader, ArpIpv4, ArpOperation};
+pub use cisco_metadata::CiscoMetadata;
 pub use ethernet::{EtherType, EthernetHeader};
+pub use extension::{ExtensionHeader, ExtensionHeaders, Ipv6Option, Ipv6Options, Upper};
+pub use geneve::{GeneveHeader, GeneveOption, GeneveOptions};
+pub use gre::{GreFlags, GreHeader};
+pub use icmp::{IcmpHeader, IcmpMessage};
+pub use icmpv6::{Icmpv6Header, Icmpv6Message, NeighbourMessage, NeighbourOption, NeighbourOptions};
+pub use ip::IpHeader;
 pub use ipv4::{Ipv4Header, Ipv4Option, Ipv4Options, Protocol};
-pub use ipv6::{ExtensionHeader, ExtensionHeaders, Ipv6Header, Upper};
+pub use ipv6::Ipv6Header;
+pub use lacp::{LacpState, Lacpdu, LacpduTlv, LacpduTlvs, Marker, PortInformation};
+pub use llc::{LlcHeader, Snap};
+pub use slow_protocols::SlowProtocol;
 pub use tcp::{SackBlock, TcpFlags, TcpHeader, TcpOption, TcpOptions};
 pub use udp::UdpHeader;
 pub use vlan::VlanHeader;
@@ -70,6 +92,26 @@ where
 {
     let len = bytes.len();
     T::mut_from_prefix(bytes).map_err(|_| WireError::Truncated { header, len, needed: size_of::<T>() })
+}
+
+/// An option of the form that IPv4 and TCP share: kind, length of all of it, data. Says how many bytes it took.
+fn write_option(header: &'static str, kind: u8, data: &[u8], to: &mut [u8]) -> Result<usize, WireError> {
+    // Both headers have room for 40 bytes of options.
+    if data.len() > 38 {
+        let value = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        return Err(WireError::Field {
+            header,
+            field: "length",
+            offset: 1,
+            value,
+            allowed: "38 bytes of data at most",
+        });
+    }
+    let (room, needed) = (to.len(), 2 + data.len());
+    let to = to.get_mut(..needed).ok_or(WireError::Truncated { header, len: room, needed })?;
+    to[..2].copy_from_slice(&[kind, needed as u8]);
+    to[2..].copy_from_slice(data);
+    Ok(needed)
 }
 
 #[cfg(test)]

@@ -165,6 +165,54 @@ impl TcpHeader {
         self.checksum.get()
     }
 
+    /// Sets both ports.
+    pub fn set_ports(&mut self, source: u16, destination: u16) {
+        (self.source, self.destination) = (U16::new(source), U16::new(destination));
+    }
+
+    /// Sets the sequence number of the first payload byte.
+    pub fn set_seq(&mut self, seq: u32) {
+        self.seq = U32::new(seq);
+    }
+
+    /// Sets the next sequence number expected from the other side.
+    pub fn set_ack(&mut self, ack: u32) {
+        self.ack = U32::new(ack);
+    }
+
+    /// Sets the flags.
+    pub fn set_flags(&mut self, flags: TcpFlags) {
+        self.flags = flags.bits();
+    }
+
+    /// Sets the window, not scaled.
+    pub fn set_window(&mut self, window: u16) {
+        self.window = U16::new(window);
+    }
+
+    /// Sets the urgent pointer.
+    pub fn set_urgent(&mut self, urgent: u16) {
+        self.urgent = U16::new(urgent);
+    }
+
+    /// Sets the length of the header: 20 and `options` bytes of options, a multiple of 4 and 40 at most.
+    ///
+    /// # Errors
+    /// [`WireError::Field`] if `options` is neither.
+    pub fn set_options_len(&mut self, options: usize) -> Result<(), WireError> {
+        if !options.is_multiple_of(4) || options > 40 {
+            return Err(WireError::Field {
+                header: "TCP",
+                field: "options length",
+                offset: 12,
+                value: u32::try_from(options).unwrap_or(u32::MAX),
+                allowed: "a multiple of 4, 40 bytes at most",
+            });
+        }
+        self.offset = (0x50 + ((options / 4) << 4) as u8) | self.offset & 0x0f;
+        Ok(())
+    }
+
     /// Sets the checksum field.
     pub fn set_checksum(&mut self, checksum: u16) {
         self.checksum = U16::new(checksum);
@@ -214,6 +262,23 @@ pub enum TcpOption<'a> {
 }
 
 impl TcpOption<'_> {
+    /// Writes the option to the start of `to` and says how many bytes that took. Alignment is the caller's: no-operation
+    /// bytes (1) go in front, end-of-options bytes (0) behind.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] if there is no room; [`WireError::Field`] if the data is longer than 38 bytes.
+    pub fn write(&self, to: &mut [u8]) -> Result<usize, WireError> {
+        let write = |kind, data: &[u8], to| super::write_option("TCP option", kind, data, to);
+        match *self {
+            Self::Mss(mss) => write(2, &mss.to_be_bytes(), to),
+            Self::WindowScale(shift) => write(3, &[shift], to),
+            Self::SackPermitted => write(4, &[], to),
+            Self::Sack(blocks) => write(5, blocks.as_flattened(), to),
+            Self::Timestamps { value, echo } => write(8, &(u64::from(value) << 32 | u64::from(echo)).to_be_bytes(), to),
+            Self::Unknown { kind, data } => write(kind, data, to),
+        }
+    }
+
     /// The blocks of a SACK option; none of any other.
     pub fn sack_blocks(&self) -> impl Iterator<Item = SackBlock> + '_ {
         let blocks = if let Self::Sack(blocks) = self { *blocks } else { &[] };

@@ -34,6 +34,14 @@ impl UdpHeader {
         super::prefix(bytes, "UDP")
     }
 
+    /// As [`UdpHeader::parse`], writable.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    pub fn parse_mut(bytes: &mut [u8]) -> Result<(&mut Self, &mut [u8]), WireError> {
+        super::prefix_mut(bytes, "UDP")
+    }
+
     /// Source port.
     pub fn source(&self) -> u16 {
         self.source.get()
@@ -54,5 +62,20 @@ impl UdpHeader {
     /// The checksum field; 0 stands for "none".
     pub fn checksum(&self) -> u16 {
         self.checksum.get()
+    }
+
+    /// Sets both ports.
+    pub fn set_ports(&mut self, source: u16, destination: u16) {
+        (self.source, self.destination) = (U16::new(source), U16::new(destination));
+    }
+
+    /// Sets the bytes of header and payload; 0 beyond 64 KiB.
+    pub fn set_len(&mut self, len: u16) {
+        self.len = U16::new(len);
+    }
+
+    /// Sets the checksum field.
+    pub fn set_checksum(&mut self, checksum: u16) {
+        self.checksum = U16::new(checksum);
     }
 }

@@ -30,6 +30,14 @@ impl VlanHeader {
         super::prefix(bytes, "VLAN")
     }
 
+    /// As [`VlanHeader::parse`], writable.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    pub fn parse_mut(bytes: &mut [u8]) -> Result<(&mut Self, &mut [u8]), WireError> {
+        super::prefix_mut(bytes, "VLAN")
+    }
+
     /// Control information: priority, drop eligible, VLAN id.
     #[inline(always)]
     pub fn tci(&self) -> u16 {
@@ -50,6 +58,16 @@ impl VlanHeader {
     /// Drop eligible indicator.
     pub fn is_drop_eligible(&self) -> bool {
         self.tci.get() & 0x1000 != 0
+    }
+
+    /// Sets priority, drop eligible indicator and VLAN id.
+    pub fn set_tci(&mut self, tci: u16) {
+        self.tci = U16::new(tci);
+    }
+
+    /// Sets what follows.
+    pub fn set_ethertype(&mut self, ethertype: EtherType) {
+        self.ethertype = U16::new(ethertype.0);
     }
 
     /// What follows.

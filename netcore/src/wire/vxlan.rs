@@ -53,6 +53,29 @@ impl VxlanHeader {
         Ok((header, rest))
     }
 
+    /// As [`VxlanHeader::parse`], writable and without checks of the flags.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`].
+    pub fn parse_mut(bytes: &mut [u8]) -> Result<(&mut Self, &mut [u8]), WireError> {
+        super::prefix_mut(bytes, "VXLAN")
+    }
+
+    /// Sets the network identifier, 24 bits.
+    pub fn set_vni(&mut self, vni: u32) {
+        self.vni = U32::new(vni << 8 | self.vni.get() & 0xff);
+    }
+
+    /// Sets the flags word.
+    pub fn set_flags(&mut self, flags: u32) {
+        self.flags = U32::new(flags);
+    }
+
+    /// Group policy id, if the G flag says that there is one.
+    pub fn group_policy(&self) -> Option<u16> {
+        (self.flags.get() & Self::GROUP_POLICY != 0).then_some(self.flags.get() as u16)
+    }
+
     /// The flags word.
     pub fn flags(&self) -> u32 {
         self.flags.get()

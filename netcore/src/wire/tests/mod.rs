@@ -1,3 +1,7 @@
+mod control;
+mod extension;
+mod tunnels;
+
 use super::*;
 use alloc::vec::Vec;
 
@@ -60,31 +64,4 @@ fn tcp_options_of_a_syn() {
     let blocks: Vec<_> = sack.sack_blocks().collect();
     assert_eq!(blocks, [SackBlock { left: 1, right: 16 }, SackBlock { left: 256, right: 4096 }]);
     assert!(TcpOptions::new(&[8, 12, 0]).next().unwrap().is_err());
-}
-
-#[test]
-fn extension_headers_are_walked_to_the_upper_layer() {
-    let a = "2001:db8::1".parse().unwrap();
-    let b = "2001:db8::2".parse().unwrap();
-    let header = Ipv6Header::new(a, b, Protocol::HOP_BY_HOP, 40, 64);
-    let mut rest = [0u8; 40];
-    rest[..8].copy_from_slice(&[43, 0, 1, 4, 0, 0, 0, 0]);
-    rest[8..12].copy_from_slice(&[17, 2, 0, 1]);
-    rest[31] = 9;
-    let upper = header.upper(&rest).unwrap();
-    assert_eq!((upper.protocol, upper.offset, upper.bytes.len()), (Protocol::UDP, 32, 8));
-    assert_eq!(upper.destination, "::9".parse::<core::net::Ipv6Addr>().unwrap(), "the last address of the route");
-    assert!(header.upper(&rest[..20]).is_err());
-}
-
-#[test]
-fn a_later_fragment_ends_the_walk() {
-    let a = "2001:db8::1".parse().unwrap();
-    let header = Ipv6Header::new(a, a, Protocol::FRAGMENT, 16, 64);
-    let later = [0, 0, 0x05, 0xa8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
-    let upper = header.upper(&later).unwrap();
-    assert!(upper.fragment);
-    assert_eq!((upper.fragment_offset, upper.offset), (1448, 8));
-    let atomic = [17, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
-    assert!(!header.upper(&atomic).unwrap().fragment);
 }
