@@ -130,6 +130,14 @@ impl Net {
         }
     }
 
+    /// Delivers what is in flight, whenever it is due.
+    pub fn deliver(&mut self) {
+        for (_, _, end, link, bytes) in core::mem::take(&mut self.flight) {
+            let (port, now) = (self.links[link].ports[end], self.now);
+            self.ends[end].handle(port, &bytes, now).unwrap();
+        }
+    }
+
     pub fn run(&mut self, span: Duration, mut check: impl FnMut(&Self)) {
         let until = self.now + span;
         let mut rounds_here = 0;
