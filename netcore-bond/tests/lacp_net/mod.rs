@@ -180,8 +180,12 @@ impl Net {
         self.now - start
     }
 
+    /// All links are used both ways, and not for want of a partner only.
     pub fn all_distribute(&self) -> bool {
-        (0..2).all(|end| (0..self.links.len()).all(|link| self.distributes(end, link)))
+        let used = |end, link| {
+            self.distributes(end, link) && self.port(end, link).actor().state().contains(LacpState::DISTRIBUTING)
+        };
+        (0..2).all(|end| (0..self.links.len()).all(|link| used(end, link)))
     }
 
     /// What must hold at any time: no data goes where the partner is not known to be in sync, unless the port serves
