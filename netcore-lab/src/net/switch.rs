@@ -190,7 +190,7 @@ impl Component for Switch {
             ctx.cache.put(packet);
             return;
         };
-        if self.addresses.get(&from).is_none() {
+        if !self.addresses.contains_key(&from) {
             self.learn(from, port);
         }
         let own_group = self.ports.get(usize::from(port)).and_then(|p| p.group);
