@@ -132,7 +132,7 @@ unsafe impl Send for RawView {}
 unsafe impl Sync for RawView {}
 
 impl RawView {
-    #[cfg_attr(not(feature = "std"), allow(dead_code))]
+    #[cfg_attr(not(feature = "model"), allow(dead_code))]
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
