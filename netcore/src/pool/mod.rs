@@ -15,6 +15,7 @@ mod cache;
 mod free_list;
 mod region;
 mod shared;
+mod stack;
 
 pub use cache::PoolCache;
 pub use region::{DmaRegion, Iova};

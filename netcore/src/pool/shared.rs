@@ -2,7 +2,7 @@
 
 use super::free_list::FreeList;
 use super::region::DmaRegion;
-use crate::packet::descriptor::{Descriptor, SegmentKind};
+use crate::packet::descriptor::{Descriptor, Fresh, SegmentKind};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 use alloc::alloc::{alloc, dealloc};
 use alloc::boxed::Box;
@@ -13,7 +13,7 @@ use core::ptr::NonNull;
 /// Which free list a released descriptor belongs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Free {
-    /// It has a buffer that nobody else references.
+    /// It has a buffer that nobody else references, and is an empty packet but for the handle.
     Full,
     /// It has no buffer.
     Bare,
@@ -31,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) buffer_size: u32,
     pub(crate) headroom: u32,
     pub(crate) buffer_count: u32,
+    pub(crate) fresh: Fresh,
     references: Box<[AtomicU32]>,
     full: FreeList,
     bare: FreeList,
@@ -38,6 +39,40 @@ pub(crate) struct Shared {
     holds: AtomicUsize,
     pub(crate) exhausted: AtomicU64,
     pub(crate) region: DmaRegion,
+}
+
+/// Makes packets that are given back empty ones again.
+#[derive(Clone, Copy)]
+pub(crate) struct Renewal {
+    pool: *const Shared,
+    fresh: Fresh,
+    references: *const AtomicU32,
+}
+
+impl Renewal {
+    /// If a packet is one segment of this pool that nobody shares, as most are, makes it an empty packet and answers true: its
+    /// descriptor is then free and full.
+    ///
+    /// # Safety
+    /// The caller owns the packet that starts with the descriptor, and the pool is held.
+    #[inline(always)]
+    pub(crate) unsafe fn renew(self, descriptor: NonNull<Descriptor>) -> bool {
+        // SAFETY: the caller owns the descriptor.
+        let d = unsafe { descriptor.as_ref() };
+        if !d.next.is_null() || d.kind != SegmentKind::Pool || !core::ptr::eq(d.pool, self.pool) {
+            return false;
+        }
+        // SAFETY: the pool has a count for each of its buffers, and the descriptor has one of them.
+        let count = unsafe { &*self.references.add(d.buffer as usize) };
+        // Acquire: reads by a window that has gone happen before the writes of the buffer's next owner.
+        if count.load(Ordering::Acquire) != 1 {
+            return false;
+        }
+        // SAFETY: owned; `next` is null, and so `last`, the last segment of the packet, is the descriptor itself; its reference
+        // to the buffer is the only one.
+        unsafe { self.fresh.write(descriptor) };
+        true
+    }
 }
 
 impl Shared {
@@ -60,6 +95,8 @@ impl Shared {
             buffer_size,
             headroom,
             buffer_count,
+            // SAFETY: the region has `buffer_count` buffers of `buffer_size` bytes, more than the headroom.
+            fresh: unsafe { Fresh::new(region.start().as_ptr(), buffer_size, headroom) },
             references: (0..buffer_count).map(|_| AtomicU32::new(1)).collect(),
             full: FreeList::new(descriptor_count),
             bare: FreeList::new(descriptor_count),
@@ -69,15 +106,23 @@ impl Shared {
         });
         let shared = NonNull::from(Box::leak(shared));
         for index in 0..descriptor_count {
-            let mut descriptor = Descriptor::bare(shared.as_ptr());
-            if index < buffer_count {
-                descriptor.kind = SegmentKind::Pool;
-                descriptor.buffer = index;
+            let mut content = Descriptor::bare(shared.as_ptr());
+            // SAFETY: `shared` was leaked just now and is freed only by `release_holds`.
+            let fresh = unsafe { (*shared.as_ptr()).fresh };
+            // SAFETY: `index` is below `descriptor_count`, for which the block was allocated; nobody else knows the
+            // descriptor, and buffer `index` is there and has one reference, which is this descriptor's.
+            unsafe {
+                let descriptor = descriptors.add(index as usize);
+                if index < buffer_count {
+                    content.buffer = index;
+                    descriptor.write(content);
+                    fresh.write_all(descriptor);
+                } else {
+                    descriptor.write(content);
+                }
             }
-            // SAFETY: `index` is below `descriptor_count`, for which the block was allocated.
-            unsafe { descriptors.add(index as usize).write(descriptor) };
         }
-        // SAFETY: `shared` was leaked just now and is freed only by `release_holds`.
+        // SAFETY: as above.
         let this = unsafe { shared.as_ref() };
         this.full.push(&(0..buffer_count).collect::<alloc::vec::Vec<_>>());
         this.bare.push(&(buffer_count..descriptor_count).collect::<alloc::vec::Vec<_>>());
@@ -151,6 +196,12 @@ impl Shared {
         false
     }
 
+    /// What renewing packets needs, in one value, so that a loop keeps it in registers.
+    #[inline(always)]
+    pub(crate) fn renewal(&self) -> Renewal {
+        Renewal { pool: self, fresh: self.fresh, references: self.references.as_ptr() }
+    }
+
     /// Ends the use of one descriptor: afterwards it is free and belongs on the list returned.
     ///
     /// # Safety
@@ -160,7 +211,11 @@ impl Shared {
         // SAFETY: the caller owns the descriptor.
         let d = unsafe { &mut *descriptor.as_ptr() };
         match d.kind {
-            SegmentKind::Pool if self.drop_references(d.buffer, 1) => return Free::Full,
+            SegmentKind::Pool if self.drop_references(d.buffer, 1) => {
+                // SAFETY: the caller owns the descriptor, and its reference was the last to a buffer of this pool.
+                unsafe { self.fresh.write_all(descriptor) };
+                return Free::Full;
+            }
             SegmentKind::Pool | SegmentKind::Virtual | SegmentKind::Bare => {}
             SegmentKind::External => {
                 // SAFETY: an external descriptor holds one count of the `Arc` that was made raw for it.
