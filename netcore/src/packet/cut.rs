@@ -85,7 +85,7 @@ pub(super) fn window(packet: &Packet, offset: usize, len: usize, cache: &mut Poo
             }
         };
         if d.kind == SegmentKind::Pool {
-            Packet::pool_of(d).add_references(d.buffer, 1);
+            Packet::pool_of(d).references(d.buffer).add(1);
         }
         let piece = look_into(descriptor, d, skip, n);
         match &mut result {
@@ -174,7 +174,7 @@ impl Cutter {
                     if self.reserved == 0 {
                         // One for each piece that this segment will be cut into, less the one it already has.
                         self.reserved = ((head.len - 1) / wanted.max(1) + 1).min(RESERVE);
-                        Packet::pool_of(head).add_references(head.buffer, self.reserved);
+                        Packet::pool_of(head).references(head.buffer).add(self.reserved);
                     }
                     self.reserved -= 1;
                 }
@@ -198,7 +198,7 @@ impl Cutter {
     fn release_reserved(&mut self, rest: &Packet) {
         if self.reserved > 0 {
             let d = rest.descriptor();
-            let last = Packet::pool_of(d).drop_references(d.buffer, self.reserved);
+            let last = Packet::pool_of(d).references(d.buffer).give_back(self.reserved);
             debug_assert!(!last, "the segment has a reference of its own");
             self.reserved = 0;
         }

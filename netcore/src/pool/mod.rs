@@ -12,6 +12,7 @@
 //! costs one pop. Exhaustion is an error value ([`PoolError`]), never a wait.
 
 mod cache;
+mod counts;
 mod free_list;
 mod region;
 mod shared;

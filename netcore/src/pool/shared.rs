@@ -1,9 +1,10 @@
 //! The part of a pool that all threads share.
 
+use super::counts::{Holds, References};
 use super::free_list::FreeList;
 use super::region::DmaRegion;
 use crate::packet::descriptor::{Descriptor, Fresh, SegmentKind};
-use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use crate::sync::atomic::AtomicU64;
 use alloc::alloc::{alloc, dealloc};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -32,11 +33,11 @@ pub(crate) struct Shared {
     pub(crate) headroom: u32,
     pub(crate) buffer_count: u32,
     pub(crate) fresh: Fresh,
-    references: Box<[AtomicU32]>,
+    references: Box<[References]>,
     full: FreeList,
     bare: FreeList,
     /// Pool and cache handles, plus descriptors that are not on a shared list. The memory goes when it reaches zero.
-    holds: AtomicUsize,
+    holds: Holds,
     pub(crate) exhausted: AtomicU64,
     pub(crate) region: DmaRegion,
 }
@@ -46,7 +47,7 @@ pub(crate) struct Shared {
 pub(crate) struct Renewal {
     pool: *const Shared,
     fresh: Fresh,
-    references: *const AtomicU32,
+    references: *const References,
 }
 
 impl Renewal {
@@ -63,9 +64,8 @@ impl Renewal {
             return false;
         }
         // SAFETY: the pool has a count for each of its buffers, and the descriptor has one of them.
-        let count = unsafe { &*self.references.add(d.buffer as usize) };
-        // Acquire: reads by a window that has gone happen before the writes of the buffer's next owner.
-        if count.load(Ordering::Acquire) != 1 {
+        let references = unsafe { &*self.references.add(d.buffer as usize) };
+        if !references.is_one() {
             return false;
         }
         // SAFETY: owned; `next` is null, and so `last`, the last segment of the packet, is the descriptor itself; its reference
@@ -97,10 +97,10 @@ impl Shared {
             buffer_count,
             // SAFETY: the region has `buffer_count` buffers of `buffer_size` bytes, more than the headroom.
             fresh: unsafe { Fresh::new(region.start().as_ptr(), buffer_size, headroom) },
-            references: (0..buffer_count).map(|_| AtomicU32::new(1)).collect(),
+            references: (0..buffer_count).map(|_| References::one()).collect(),
             full: FreeList::new(descriptor_count),
             bare: FreeList::new(descriptor_count),
-            holds: AtomicUsize::new(1),
+            holds: Holds::one(),
             exhausted: AtomicU64::new(0),
             region,
         });
@@ -163,37 +163,10 @@ impl Shared {
         self.buffer_size + size_of::<Descriptor>() as u32
     }
 
-    /// True if there is one reference to the buffer, the caller's.
+    /// The references to a buffer.
     #[inline(always)]
-    pub(crate) fn is_exclusive(&self, buffer: u32) -> bool {
-        // Acquire: reads by a window that has gone happen before the writes this permits.
-        self.references[buffer as usize].load(Ordering::Acquire) == 1
-    }
-
-    /// Adds `n` references to a buffer that the caller has one of.
-    #[inline(always)]
-    pub(crate) fn add_references(&self, buffer: u32, n: u32) {
-        // Relaxed, as in `Arc::clone`: the caller's own reference keeps the buffer alive.
-        self.references[buffer as usize].fetch_add(n, Ordering::Relaxed);
-    }
-
-    /// Gives back `n` references; true if they were the last.
-    #[inline(always)]
-    pub(crate) fn drop_references(&self, buffer: u32, n: u32) -> bool {
-        let count = &self.references[buffer as usize];
-        if count.load(Ordering::Acquire) == n {
-            // Nobody else can add references: all there are belong to the caller. Leave one for the next owner.
-            if n != 1 {
-                count.store(1, Ordering::Relaxed);
-            }
-            return true;
-        }
-        if count.fetch_sub(n, Ordering::Release) == n {
-            fence(Ordering::Acquire);
-            count.store(1, Ordering::Relaxed);
-            return true;
-        }
-        false
+    pub(crate) fn references(&self, buffer: u32) -> &References {
+        &self.references[buffer as usize]
     }
 
     /// What renewing packets needs, in one value, so that a loop keeps it in registers.
@@ -211,7 +184,7 @@ impl Shared {
         // SAFETY: the caller owns the descriptor.
         let d = unsafe { &mut *descriptor.as_ptr() };
         match d.kind {
-            SegmentKind::Pool if self.drop_references(d.buffer, 1) => {
+            SegmentKind::Pool if self.references(d.buffer).give_back(1) => {
                 // SAFETY: the caller owns the descriptor, and its reference was the last to a buffer of this pool.
                 unsafe { self.fresh.write_all(descriptor) };
                 return Free::Full;
@@ -230,7 +203,7 @@ impl Shared {
     /// Takes descriptors off a shared list; the caller holds a handle of this pool.
     pub(crate) fn take(&self, list: Free, out: &mut [u32]) -> usize {
         let n = self.list(list).pop(out);
-        self.holds.fetch_add(n, Ordering::Relaxed);
+        self.holds.add(n);
         n
     }
 
@@ -260,7 +233,7 @@ impl Shared {
 
     /// One more handle.
     pub(crate) fn hold(&self) {
-        self.holds.fetch_add(1, Ordering::Relaxed);
+        self.holds.add(1);
     }
 
     /// Releases `n` holds and frees the pool if they were the last.
@@ -272,8 +245,7 @@ impl Shared {
             return;
         }
         // SAFETY: the holds given up keep the pool alive until the subtraction.
-        if unsafe { this.as_ref() }.holds.fetch_sub(n, Ordering::Release) == n {
-            fence(Ordering::Acquire);
+        if unsafe { this.as_ref() }.holds.give_back(n) {
             // SAFETY: no handle and no descriptor outside the lists is left, so nobody can reach the pool any more.
             drop(unsafe { Box::from_raw(this.as_ptr()) });
         }
