@@ -8,6 +8,7 @@
 //! parameter that a publication does not state is declared in the scenario file with its reason.
 #![forbid(unsafe_code)]
 
+pub mod capture;
 pub mod engine;
 pub mod experiment;
 pub mod experiments;
