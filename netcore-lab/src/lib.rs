@@ -17,6 +17,7 @@ pub mod net;
 pub mod nic;
 pub mod receiver;
 pub mod report;
+pub mod scenario;
 pub mod topology;
 pub mod traffic;
 
