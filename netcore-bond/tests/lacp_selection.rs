@@ -335,3 +335,20 @@ fn a_closed_bond_is_silent_and_takes_nothing() {
     assert_eq!((world.distributing(0), world.distributing(1)), (vec![1], vec![1]));
     assert!(world.systems[0].next_frame().is_none_or(|f| f.kind == FrameKind::Lacpdu));
 }
+
+#[test]
+fn a_cable_moved_to_another_port_takes_the_partner_along() {
+    let mut world = World::new(2, |_, c| c);
+    world.cable(0, 1, GIG);
+    let spare = world.port(0, LinkState::DOWN);
+    world.run(15);
+    let partner = world.systems[0].ports()[0].partner().system();
+    assert_eq!(partner, mac(1, 0));
+    world.link((0, 1), LinkState::DOWN);
+    assert_eq!(world.systems[0].ports()[0].partner().system(), partner, "it may come back");
+    world.cables[0][0] = spare;
+    world.link(spare, GIG);
+    world.run(5);
+    assert_eq!(world.distributing(0), [2]);
+    assert_eq!(world.systems[0].ports()[0].partner().system(), MacAddress::default(), "it is elsewhere");
+}
