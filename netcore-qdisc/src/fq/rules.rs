@@ -1,6 +1,6 @@
 //! What changed in fq between the kernels that experiments look at.
 
-/// The behaviour of fq in one era. The defaults are those of Linux 6.18.
+/// The behaviour of fq in one era. The default is that of Linux 6.18 but for `fresh_in_band_0`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FqRules {
@@ -21,6 +21,10 @@ pub struct FqRules {
     pub eager_gc: bool,
     /// An empty new flow always passes through the old list (6.7). Before, only if that list is not empty.
     pub always_old: bool,
+    /// A flow that gets packets again takes its first turn in the band of its previous packet, a fresh one in band 0,
+    /// because the kernel lists it before it notes the band (6.7 and later). With many new flows of one band, some then wait
+    /// in band 0 while others already take further turns in their own, so turns are not strictly one each.
+    pub fresh_in_band_0: bool,
 }
 
 impl FqRules {
@@ -34,6 +38,7 @@ impl FqRules {
         free_acks: false,
         eager_gc: true,
         always_old: true,
+        fresh_in_band_0: true,
     };
 
     /// Linux 4.0 to 4.8.
@@ -46,11 +51,12 @@ impl FqRules {
         free_acks: true,
         eager_gc: false,
         always_old: false,
+        fresh_in_band_0: false,
     };
 }
 
 impl Default for FqRules {
     fn default() -> Self {
-        Self::LINUX_6_18
+        Self { fresh_in_band_0: false, ..Self::LINUX_6_18 }
     }
 }

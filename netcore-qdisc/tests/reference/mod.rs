@@ -19,6 +19,7 @@ pub(crate) struct Config {
     pub(crate) priomap: [usize; 16],
     pub(crate) weights: [i64; 3],
     pub(crate) offload_horizon: u64,
+    pub(crate) fresh_in_band_0: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -200,7 +201,8 @@ impl Reference {
                 f.credit = f.credit.max(self.config.quantum);
             }
             f.place = Place::Listed;
-            self.new[f.band].push_back(p.flow);
+            let band = if self.config.fresh_in_band_0 { f.band } else { p.band };
+            self.new[band].push_back(p.flow);
         }
         f.band = p.band;
         if f.list.back().is_none_or(|last| p.time >= last.time) {
