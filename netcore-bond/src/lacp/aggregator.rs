@@ -137,9 +137,11 @@ impl Lacp {
         }
         // The partner does no LACP, or is not heard yet: use the port as if there were no bond.
         if let Some(active) = best.filter(|&a| !self.aggregators[a].has_partner()) {
-            for port in self.ports.iter_mut().filter(|p| p.aggregator == Some(active) && p.enabled && !p.active) {
-                port.enable();
-                changed = true;
+            for port in self.ports.iter_mut().filter(|p| p.aggregator == Some(active)) {
+                if port.enabled && !port.active && !port.has_partner() {
+                    port.enable();
+                    changed = true;
+                }
             }
         }
         changed

@@ -144,6 +144,8 @@ pub struct PortConfig {
     /// Priority of the port (`actor_port_prio`), 255 by default; lower is better in the standard, but see
     /// [`AdSelect::Prio`].
     pub actor_port_prio: u16,
+    /// Operational key, whatever the link; `None`: by speed, duplex and user key, as [`port_key`](super::port_key) says.
+    pub key: Option<u16>,
     /// Never aggregated with other ports; the Aggregation bit is then clear in what it sends.
     pub individual: bool,
 }
@@ -151,6 +153,6 @@ pub struct PortConfig {
 impl PortConfig {
     /// Linux's defaults for a port with this address.
     pub const fn new(address: MacAddress) -> Self {
-        Self { address, number: None, actor_port_prio: 255, individual: false }
+        Self { address, number: None, actor_port_prio: 255, key: None, individual: false }
     }
 }

@@ -3,9 +3,6 @@
 use netcore::LinkState;
 use netcore::driver::Duplex;
 
-/// Bit of the key that says full duplex.
-pub(super) const DUPLEX: u16 = 1;
-
 /// The key that Linux gives a port: bit 0 full duplex, bits 1 to 5 speed code, bits 6 to 15 the user's part. A link that
 /// is down, or of unknown speed, has speed code 0.
 ///
@@ -20,14 +17,14 @@ pub const fn port_key(link: LinkState, user: u16) -> u16 {
         return user;
     }
     let duplex = match link.duplex {
-        Duplex::Full => DUPLEX,
+        Duplex::Full => 1,
         Duplex::Half => 0,
     };
     user | speed_code(link.speed_mbps) << 1 | duplex
 }
 
 /// Linux's number of a speed (`enum ad_link_speed_type`), 0 if it has none.
-pub(super) const fn speed_code(mbps: Option<u32>) -> u16 {
+const fn speed_code(mbps: Option<u32>) -> u16 {
     match mbps {
         Some(1) => 1,
         Some(10) => 2,

@@ -14,7 +14,8 @@
 //! Where this differs from Linux, it is to keep to the standard: a port whose link is down forgets that its partner was in
 //! sync; ports of an aggregator that is no longer the active one say so to their partner; a LACPDU of our own that comes
 //! back is dropped before it moves a machine; a partner that calls its port individual gets an aggregator of its own; changes
-//! of state or options are told at once and not with the next periodic LACPDU; the bandwidth of an aggregator is the sum of
+//! of state or options are told at once and not with the next periodic LACPDU; data stops at once, and not with the next tick,
+//! if the partner is no longer in sync; a passive port sends nothing before its partner does; the bandwidth of an aggregator is the sum of
 //! its enabled links also if the last one to join is down.
 //!
 //! ```

@@ -1,7 +1,8 @@
 //! A port: what it is, what it knows of its partner, and where its machines stand.
 
 use super::machine::{ChurnMonitor, MuxState, PeriodicState, ReceiveState};
-use super::{LacpConfig, LacpRate, LacpStatistics, PortConfig, key, timing};
+use super::{LacpConfig, LacpRate, LacpStatistics, PortConfig, port_key, timing};
+use netcore::driver::Duplex;
 use netcore::wire::{LacpState, Lacpdu, PortInformation};
 use netcore::{Instant, LinkState, MacAddress};
 
@@ -57,6 +58,7 @@ pub struct Port {
     pub(super) enabled: bool,
     /// LACP runs on it: the link is full duplex.
     pub(super) lacp_enabled: bool,
+    pub(super) fixed_key: Option<u16>,
     pub(super) individual: bool,
     pub(super) begin: bool,
     pub(super) moved: bool,
@@ -106,12 +108,12 @@ impl Port {
         state.set(LacpState::ACTIVITY, config.lacp_active);
         state.set(LacpState::TIMEOUT, config.lacp_rate == LacpRate::Fast);
         state.set(LacpState::AGGREGATION, !port.individual);
-        let key = key::port_key(link, config.ad_user_port_key);
         Self {
             address: port.address,
             link,
             enabled: link.up,
-            lacp_enabled: key & key::DUPLEX != 0,
+            lacp_enabled: is_full_duplex(link),
+            fixed_key: port.key,
             individual: port.individual,
             begin: true,
             moved: false,
@@ -122,7 +124,7 @@ impl Port {
             actor: Participant {
                 system_priority: config.ad_actor_sys_prio,
                 system: config.ad_actor_system,
-                key,
+                key: port.key.unwrap_or(port_key(link, config.ad_user_port_key)),
                 port_priority: port.actor_port_prio,
                 port: number,
                 state,
@@ -224,23 +226,29 @@ impl Port {
         Lacpdu::new(self.actor(), self.partner(), 0)
     }
 
-    /// The operational key changes with the link (Linux: `ad_update_actor_keys`).
-    pub(super) fn update_key(&mut self, user_key: u16) {
-        let old = core::mem::replace(&mut self.actor.key, key::port_key(self.link, user_key));
-        if old == self.actor.key {
-            return;
+    /// Takes in a change of link (Linux: `bond_3ad_handle_link_change`). A link that is up is a new one: what was agreed
+    /// held for the link as it was.
+    pub(super) fn update_link(&mut self, link: LinkState, user_key: u16) {
+        (self.link, self.enabled, self.lacp_enabled) = (link, link.up, is_full_duplex(link));
+        self.update_key(user_key);
+        if link.up {
+            self.begin = true;
+        } else {
+            self.disable();
         }
-        self.lacp_enabled = self.actor.key & key::DUPLEX != 0;
-        // What was agreed held for the link as it was: start over. Linux does so if the speed changed.
-        self.begin |= self.link.up;
-        self.ntt = true;
+    }
+
+    /// Sets the operational key (Linux: `ad_update_actor_keys`).
+    pub(super) fn update_key(&mut self, user_key: u16) {
+        let key = self.fixed_key.unwrap_or(port_key(self.link, user_key));
+        self.begin |= key != self.actor.key && self.link.up;
+        self.actor.key = key;
     }
 
     /// True if the port must have an aggregator of its own.
     pub(super) fn is_individual(&self) -> bool {
-        let partner_refuses =
-            self.partner.system != MacAddress::default() && !self.partner.state.contains(LacpState::AGGREGATION);
-        self.individual || self.actor.key & key::DUPLEX == 0 || partner_refuses
+        let partner_refuses = self.has_partner() && !self.partner.state.contains(LacpState::AGGREGATION);
+        self.individual || !is_full_duplex(self.link) || partner_refuses
     }
 
     pub(super) fn set_actor(&mut self, bits: LacpState, on: bool) {
@@ -255,6 +263,22 @@ impl Port {
         self.actor.state.contains(LacpState::SYNCHRONIZATION)
     }
 
+    /// True if the mux machine lets data be sent.
+    pub(super) const fn is_in_use(&self) -> bool {
+        matches!(self.mux, MuxState::CollectingDistributing | MuxState::Distributing)
+    }
+
+    /// A port that served without LACP has a partner now, and waits for it to be in sync. Linux lets data flow on.
+    pub(super) fn stop_serving_alone(&mut self) {
+        if self.active && !self.is_in_use() && self.has_partner() {
+            self.disable();
+        }
+    }
+
+    pub(super) fn has_partner(&self) -> bool {
+        self.partner.system != MacAddress::default()
+    }
+
     /// Data may flow both ways (Linux: `__enable_port`).
     pub(super) fn enable(&mut self) {
         if self.enabled {
@@ -266,4 +290,9 @@ impl Port {
     pub(super) fn disable(&mut self) {
         (self.collecting, self.active) = (false, false);
     }
+}
+
+/// LACP runs on full duplex links only.
+fn is_full_duplex(link: LinkState) -> bool {
+    link.up && link.duplex == Duplex::Full
 }

@@ -60,11 +60,19 @@ impl Lacp {
         }
         let clock = self.clock(now);
         if machine::receive(&mut self.ports[index], Some(pdu), clock) {
+            self.ports[index].stop_serving_alone();
             // The partner's port was plugged over here from a port whose link is down (port_moved, clause 6.4.12).
             let (system, number) = (pdu.actor().system(), pdu.actor().port());
             for (i, other) in self.ports.iter_mut().enumerate() {
                 other.moved |=
                     i != index && !other.enabled && (other.partner.system, other.partner.port) == (system, number);
+            }
+        }
+        // Data stops at once if the partner no longer takes it, and not with the next tick.
+        while machine::must_stop(&self.ports[index]) {
+            let control = self.control(index);
+            if !machine::mux(&mut self.ports[index], control, clock) {
+                break;
             }
         }
         self.settle(now);

@@ -7,7 +7,6 @@ use super::port::Port;
 use super::timing::{AGGREGATOR_SELECTION, Clock, Timing};
 use super::{LacpConfig, LacpError, LacpStatistics, PortConfig};
 use alloc::vec::Vec;
-use core::time::Duration;
 use netcore::wire::LacpState;
 use netcore::{Instant, LinkState};
 
@@ -58,12 +57,14 @@ impl Lacp {
         &self.config
     }
 
-    /// Starts the machines (the bond goes up). An aggregator may be in use one tick later.
+    /// Starts the machines (the bond goes up). An aggregator is chosen with their first run.
     pub fn open(&mut self, now: Instant) {
         if self.opened.is_none() {
             (self.opened, self.last_run) = (Some(now), None);
-            let soon = if self.clock(now).ticks() { Timing::TICK } else { Duration::ZERO };
-            self.selection_timer = Some(self.clock(now).after(soon));
+            // The first run is now, and what Linux counts down from there is over one tick sooner than what starts later.
+            self.selection_timer = Some(now);
+            let first = self.clock(now).after(OPPORTUNITY - Timing::TICK);
+            self.ports.iter_mut().for_each(|port| port.tx_at = first);
             self.settle(now);
         }
     }
@@ -126,7 +127,7 @@ impl Lacp {
         let gone = &mut self.ports[index];
         let usable = LacpState::SYNCHRONIZATION | LacpState::COLLECTING | LacpState::DISTRIBUTING;
         gone.set_actor(usable | LacpState::AGGREGATION, false);
-        if gone.lacp_enabled && self.opened.is_some() {
+        if gone.may_speak() && self.opened.is_some() {
             self.outbox.lacpdu(gone);
         }
         self.leave(index);
@@ -163,11 +164,7 @@ impl Lacp {
         if port.link == link {
             return Ok(());
         }
-        (port.link, port.enabled) = (link, link.up);
-        port.update_key(user_key);
-        if !link.up {
-            port.disable();
-        }
+        port.update_link(link, user_key);
         self.elect();
         self.settle(now);
         Ok(())
@@ -187,12 +184,9 @@ impl Lacp {
         }
     }
 
-    /// When [`Lacp::poll`] has something to do; at once if frames wait to be fetched. `None`: not before another call.
+    /// When [`Lacp::poll`] has something to do. `None`: not before another call.
     pub fn poll_at(&self) -> Option<Instant> {
         let opened = self.opened?;
-        if !self.outbox.is_empty() {
-            return Some(Instant::ZERO);
-        }
         if self.ports.is_empty() {
             return None;
         }
@@ -259,7 +253,7 @@ impl Lacp {
         moved
     }
 
-    fn control(&self, index: usize) -> Control {
+    pub(super) fn control(&self, index: usize) -> Control {
         let own = self.ports[index].aggregator;
         let aggregator = own.map(|a| &self.aggregators[a]);
         let others = self.ports.iter().enumerate().filter(|&(i, p)| i != index && own.is_some() && p.aggregator == own);

@@ -14,7 +14,7 @@ pub use periodic::PeriodicState;
 pub use receive::ReceiveState;
 
 pub(super) use churn::churn;
-pub(super) use mux::{Control, mux};
+pub(super) use mux::{Control, must_stop, mux};
 pub(super) use periodic::periodic;
 pub(super) use receive::receive;
 pub(super) use transmit::{OPPORTUNITY, transmit};

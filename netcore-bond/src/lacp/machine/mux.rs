@@ -36,6 +36,16 @@ pub(in crate::lacp) struct Control {
     pub(in crate::lacp) coupled: bool,
 }
 
+/// True if data flows although the partner is no longer ready for it.
+pub(in crate::lacp) fn must_stop(port: &Port) -> bool {
+    let collects = port.partner.state.contains(LacpState::COLLECTING);
+    match port.mux {
+        MuxState::CollectingDistributing | MuxState::Collecting => !port.partner_in_sync(),
+        MuxState::Distributing => !port.partner_in_sync() || !collects,
+        _ => false,
+    }
+}
+
 /// Runs the machine. True if it moved.
 pub(in crate::lacp) fn mux(port: &mut Port, control: Control, clock: Clock) -> bool {
     use MuxState::{Attached, Collecting, CollectingDistributing, Detached, Distributing, Waiting};

@@ -1,6 +1,5 @@
 //! Receive machine (IEEE 802.1AX clause 6.4.12; Linux: `ad_rx_machine`).
 
-use crate::lacp::key;
 use crate::lacp::port::{Participant, Port};
 use crate::lacp::timing::{Clock, LONG_TIMEOUT, SHORT_TIMEOUT};
 use netcore::wire::{LacpState, Lacpdu};
@@ -60,7 +59,6 @@ pub(in crate::lacp) fn receive(port: &mut Port, pdu: Option<&Lacpdu>, clock: Clo
     }
     match port.rx {
         Initialize => {
-            port.lacp_enabled = port.actor.key & key::DUPLEX != 0;
             port.selected = false;
             record_default(port);
             port.set_actor(LacpState::EXPIRED, false);
