@@ -38,14 +38,18 @@ fn header_len(packet: &Packet) -> usize {
     transport + head.get(transport + 12).map_or(20, |byte| usize::from(byte >> 4) * 4)
 }
 
-/// The hash by which a packet without a socket is classified: the device's if it has one, else one over the flow's
-/// addresses and ports, else over the Ethernet addresses (Linux: `skb_get_hash`).
+/// The hash by which a packet is classified: the device's if it has one, else one over its socket, else over its addresses
+/// and ports, else over the Ethernet addresses (Linux: `skb_get_hash`).
 pub(crate) fn flow_hash(packet: &Packet) -> u32 {
     if let Some((hash, _)) = packet.hash() {
         return hash;
     }
     let head = packet.head();
     let mut hash = Fnv::new();
+    if let Some(socket) = packet.flow_id() {
+        hash.bytes(&socket.to_be_bytes());
+        return hash.finish();
+    }
     match FlowKey::of(head, &dissect(head, &tunnels())) {
         Some(key) => {
             match (key.source, key.destination) {

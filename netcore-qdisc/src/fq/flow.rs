@@ -4,7 +4,7 @@
 //! `buckets` is what it starts with. Flows that are idle are kept, in the order in which they became idle, so that collecting
 //! old ones costs nothing per flow that stays.
 
-use super::packets::{FlowQueue, NIL};
+use crate::packets::{FlowQueue, NIL};
 use alloc::vec::Vec;
 
 /// What a flow is found by. An orphan's key is its hash under the mask and never equals a socket's.

@@ -12,7 +12,6 @@ mod classify;
 mod counters;
 mod flow;
 mod options;
-mod packets;
 mod rules;
 mod schedule;
 mod wheel;
@@ -22,12 +21,12 @@ pub use counters::FqCounters;
 pub use options::{BANDS, FqOptions, HorizonPolicy};
 pub use rules::FqRules;
 
+use crate::packets::{Entering, FlowQueue, Packets};
 use crate::wire::wire_len;
 use alloc::string::{String, ToString};
 use core::time::Duration;
 use flow::{Flows, Place};
 use netcore::{Dequeue, DropReason, Drops, Instant, Packet, Qdisc, QdiscError, QdiscStatistics, Statistics};
-use packets::{Entering, FlowQueue, Packets};
 use schedule::Band;
 use wheel::Wheel;
 

@@ -1,6 +1,6 @@
 //! What changed in fq between the kernels that experiments look at.
 
-/// The behaviour of fq in one era. The default is that of Linux 6.18 but for `fresh_in_band_0`.
+/// The behaviour of fq in one era. The default is [`FqRules::NETCORE`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FqRules {
@@ -41,6 +41,9 @@ impl FqRules {
         fresh_in_band_0: true,
     };
 
+    /// Linux 6.18, but every flow takes its turns in the band of its packet.
+    pub const NETCORE: Self = Self { fresh_in_band_0: false, ..Self::LINUX_6_18 };
+
     /// Linux 4.0 to 4.8.
     pub const LINUX_4_0: Self = Self {
         departure_times: false,
@@ -57,6 +60,6 @@ impl FqRules {
 
 impl Default for FqRules {
     fn default() -> Self {
-        Self { fresh_in_band_0: false, ..Self::LINUX_6_18 }
+        Self::NETCORE
     }
 }

@@ -1,9 +1,9 @@
 //! Whose turn it is: bands, new and old flows, credits, delays (Linux: `fq_dequeue`, `fq_check_throttled`).
 
 use super::flow::Place;
-use super::packets::NIL;
 use super::wheel::Entry;
 use super::{BANDS, Fq};
+use crate::packets::NIL;
 use crate::wire::{is_pure_ack, set_ce};
 use netcore::{DropReason, Drops, Packet};
 

@@ -35,7 +35,7 @@ impl FqOptions {
                     self.maxrate = (rate.bytes_per_sec() < u64::from(u32::MAX)).then_some(rate);
                 }
                 // Linux takes this one and does nothing with it.
-                "defrate" => _ = words.value(RATE, tc::parse_rate)?,
+                "defrate" => words.value(RATE, |text| tc::parse_rate(text).map(|_| ()))?,
                 "low_rate_threshold" => self.low_rate_threshold = words.value(RATE, tc::parse_rate)?,
                 "buckets" => {
                     let up = |text: &str| tc::parse_u32(text).filter(|n| (2..=1 << 18).contains(n));
@@ -56,7 +56,7 @@ impl FqOptions {
                 "horizon" => self.horizon = words.value(TIME, tc::parse_time)?,
                 "horizon_drop" => self.horizon_policy = HorizonPolicy::Drop,
                 "horizon_cap" => self.horizon_policy = HorizonPolicy::Cap,
-                "bands" => _ = words.value("3", |text| (text == "3").then_some(()))?,
+                "bands" => words.value("3", |text| (text == "3").then_some(()))?,
                 "priomap" => {
                     for band in &mut self.priomap {
                         let number = |text: &str| text.parse().ok().filter(|&band: &u8| usize::from(band) < BANDS);
