@@ -126,7 +126,7 @@ fn a_slow_socket_is_paced_and_a_fast_one_beside_it_is_not_delayed() {
         q.enqueue(Spec::flow(2, 1514).rate(1_250_000_000));
     }
     let left = q.depart_all();
-    let last = |flow| left.iter().filter(|d| d.flow == Some(flow)).next_back().unwrap().time - S;
+    let last = |flow| left.iter().rfind(|d| d.flow == Some(flow)).unwrap().time - S;
     // 25 turns, five of them free, one delay each but the last.
     assert_eq!(last(1), 20 * 3028 * 8_000);
     assert!(last(2) < 100_000, "{}", last(2));
