@@ -83,6 +83,17 @@ impl Layout {
         true
     }
 
+    /// Moves everything behind the outermost network header `n` bytes to the front.
+    pub(crate) fn shift(&mut self, n: u16) {
+        for level in self.all.iter_mut().take(usize::from(self.count)).skip(1) {
+            level.network -= n;
+            level.carrier_at -= n;
+            level.mac = level.mac.saturating_sub(n);
+        }
+        self.transport -= n;
+        self.payload -= n;
+    }
+
     /// The network headers, outermost first; one at least.
     #[inline(always)]
     pub(crate) fn levels(&self) -> &[Level] {

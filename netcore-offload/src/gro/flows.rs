@@ -85,6 +85,7 @@ impl Flows {
 impl GroConfig {
     /// The tunnel ports as [`dissect`](netcore::dissect()) takes them.
     pub fn tunnel_ports(&self) -> TunnelPorts {
-        self.vxlan_ports.iter().fold(TunnelPorts::none(), |ports, port| ports.with_vxlan(*port))
+        let ports = self.geneve_ports.iter().fold(TunnelPorts::none(), |ports, port| ports.with_geneve(*port));
+        self.vxlan_ports.iter().fold(ports, |ports, port| ports.with_vxlan(*port))
     }
 }
