@@ -52,6 +52,14 @@ impl Endpoint {
         self.snd.throttled = false;
     }
 
+    /// Tells that a packet was dropped in this host, by a full qdisc: the window is reduced as upon a congestion echo
+    /// (`tcp_transmit_skb` upon `NET_XMIT_DROP`). The packet itself is found lost like any other.
+    pub fn local_congestion(&mut self, now: Instant) {
+        if self.cs.packets_out > 0 {
+            self.enter_cwr(now);
+        }
+    }
+
     fn poll_data(&mut self, cache: &mut PoolCache, now: Instant) -> Option<Packet> {
         if self.snd.probe {
             self.snd.probe = false;
