@@ -251,8 +251,8 @@ impl Batch for Pool {
     fn run(&mut self) {
         if self.size == 1 {
             for _ in 0..512 {
-                let packet = black_box(self.cache.get());
-                self.cache.put(packet.expect("the pool has room"));
+                let packet = black_box(self.cache.get().expect("the pool has room"));
+                self.cache.put(packet);
             }
         } else {
             for _ in 0..512 / self.size {

@@ -1,9 +1,11 @@
 //! [`Burst`]: packets on their way between two parts of the data path.
 
 use super::Packet;
+use super::descriptor::Descriptor;
 use crate::simd::prefetch_line;
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
+use core::ptr::NonNull;
 use core::{fmt, iter, slice};
 
 /// An ordered list of packets that is filled at the back and emptied at the front.
@@ -164,6 +166,16 @@ impl Burst {
     /// Takes all packets out, front first. Those that the iterator was not asked for stay.
     pub fn drain(&mut self) -> impl Iterator<Item = Packet> + '_ {
         iter::from_fn(|| self.pop())
+    }
+
+    /// Takes all packets out; they are the caller's now, front first.
+    #[inline(always)]
+    pub(crate) fn take_all(&mut self) -> &[NonNull<Descriptor>] {
+        let (held, front) = (self.len(), core::mem::take(&mut self.front));
+        self.slots.clear();
+        // SAFETY: these slots held packets, and hold them until the burst is used again, which the borrow forbids; a packet is
+        // laid out like the pointer that it is.
+        unsafe { slice::from_raw_parts(self.slots.as_ptr().add(front).cast(), held) }
     }
 
     /// Moves all packets of `other` to the back of this burst.

@@ -198,7 +198,7 @@ impl Packet {
     #[inline(always)]
     pub fn is_head_writable(&self) -> bool {
         let d = self.descriptor();
-        d.kind == SegmentKind::Pool && Self::pool_of(d).is_exclusive(d.buffer)
+        d.kind == SegmentKind::Pool && Self::pool_of(d).references(d.buffer).is_one()
     }
 
     /// Bytes of the head segment, writable.
@@ -234,7 +234,7 @@ impl Packet {
             return 0;
         }
         let pool = Self::pool_of(d);
-        if !pool.is_exclusive(d.buffer) {
+        if !pool.references(d.buffer).is_one() {
             return 0;
         }
         let end = pool.buffer_start(d.buffer) as usize + pool.buffer_size as usize;
