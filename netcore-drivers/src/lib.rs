@@ -3,6 +3,7 @@
 //! | module | device | feature |
 //! | --- | --- | --- |
 //! | `pcap` | capture files, pcap and pcapng | `pcap` |
+//! | [`e1000`] | 82540, 82545, 82546, 82574L | `e1000` |
 //! | `model` | register-level models of NICs, in process | `model` |
 //!
 //! A NIC driver stands on these:
@@ -24,6 +25,8 @@ extern crate alloc;
 
 pub mod bus;
 pub mod dma;
+#[cfg(feature = "e1000")]
+pub mod e1000;
 mod error;
 pub mod mmio;
 #[cfg(feature = "model")]
