@@ -3,6 +3,7 @@
 //! | module | device | feature |
 //! | --- | --- | --- |
 //! | `pcap` | capture files, pcap and pcapng | `pcap` |
+//! | [`middleware`] | tracer, fault injector, capture tap: around any other | |
 //! | `model` | register-level models of NICs, in process | `model` |
 //!
 //! A NIC driver stands on these:
@@ -25,6 +26,7 @@ extern crate alloc;
 pub mod bus;
 pub mod dma;
 mod error;
+pub mod middleware;
 pub mod mmio;
 #[cfg(feature = "model")]
 pub mod model;
