@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | `pcap` | capture files, pcap and pcapng | `pcap` |
 //! | [`middleware`] | tracer, fault injector, capture tap: around any other | |
+//! | [`e1000`] | 82540, 82545, 82546, 82574L | `e1000` |
 //! | `model` | register-level models of NICs, in process | `model` |
 //!
 //! A NIC driver stands on these:
@@ -25,6 +26,8 @@ extern crate alloc;
 
 pub mod bus;
 pub mod dma;
+#[cfg(feature = "e1000")]
+pub mod e1000;
 mod error;
 pub mod middleware;
 pub mod mmio;

@@ -72,7 +72,8 @@ pub trait Bus: Send {
     }
 
     /// Memory that the device can reach: `len` zero bytes, aligned to 4 KiB, contiguous for the device as far as the back
-    /// end can arrange it ([`DmaRegion::iova`] says). Dropping the region unmaps it.
+    /// end can arrange it ([`DmaRegion::iova`] says). Up to 64 KiB do not cross a 64 KiB boundary: 82545 and 82546 forbid that
+    /// for rings. Dropping the region unmaps it.
     ///
     /// Ring memory and the memory of packet pools ([`PacketPool::from_region`](netcore::PacketPool::from_region)) come from
     /// here.
