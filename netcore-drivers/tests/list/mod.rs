@@ -320,7 +320,8 @@ pub trait Maker {
 
 /// The whole list. On emulations, which sleep in real time, several tests run at once.
 pub fn run<M: Maker + Sync>(maker: &M) {
-    let list: [(&str, fn(&M)); 20] = [
+    type Test<M> = (&'static str, fn(&M));
+    let list: [Test<M>; 20] = [
         ("stop and start", cases::life::stop_and_start_lose_no_buffer),
         ("filters", cases::filter::groups_and_stations_are_filtered),
         ("transmit sizes", cases::basic::every_size_is_transmitted),
