@@ -3,6 +3,7 @@
 //! | module | device | feature |
 //! | --- | --- | --- |
 //! | `pcap` | capture files, pcap and pcapng | `pcap` |
+//! | [`middleware`] | tracer, fault injector, capture tap: around any other | |
 //! | [`e1000`] | 82540, 82545, 82546, 82574L | `e1000` |
 //! | `model` | register-level models of NICs, in process | `model` |
 //!
@@ -28,6 +29,7 @@ pub mod dma;
 #[cfg(feature = "e1000")]
 pub mod e1000;
 mod error;
+pub mod middleware;
 pub mod mmio;
 #[cfg(feature = "model")]
 pub mod model;
