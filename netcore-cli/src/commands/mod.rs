@@ -5,6 +5,7 @@ mod cc;
 mod dissect;
 mod gro;
 mod reproduce;
+mod run;
 
 use clap::Subcommand;
 use std::io::{ErrorKind, Write};
@@ -20,6 +21,7 @@ pub(crate) enum Command {
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
     Reproduce(reproduce::Arguments),
+    Run(run::Arguments),
 }
 
 impl Command {
@@ -29,6 +31,7 @@ impl Command {
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
+            Self::Run(arguments) => run::run(arguments),
         }
     }
 }

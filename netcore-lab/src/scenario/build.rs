@@ -11,8 +11,9 @@ use crate::host::{Cost, Host};
 use crate::net::{Distribution, ETHERNET_OVERHEAD, Link, LinkConfig, Red, Switch, SwitchConfig};
 use crate::nic::{Moderation, NicConfig};
 use crate::topology::{Side, TopologyError, mac};
-use netcore::{Drops, Fifo, FifoLimit, Instant, Qdisc, QdiscError};
+use netcore::{Instant, Qdisc};
 use netcore_offload::GroConfig;
+use netcore_qdisc::{Fq, FqOptions};
 use netcore_tcp::{LinkAddress, Path};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -150,7 +151,7 @@ impl<'a> Plan<'a> {
         let CostTable { poll_ns, wire_ns, delivered_ns, byte_ps } = table.cost;
         side.cost = Cost { poll_ns, wire_ns, delivered_ns, byte_ps };
         if let Some(words) = &table.qdisc {
-            side.qdisc = Some(qdisc(words, self.source)?);
+            side.qdisc = Some(qdisc(words, table.mtu, self.source)?);
         }
         Ok(side)
     }
@@ -224,19 +225,22 @@ impl<'a> Plan<'a> {
     }
 }
 
-fn qdisc(words: &Spanned<String>, source: &Source) -> Result<Box<dyn Qdisc>, ScenarioError> {
+/// A qdisc from the words of a `tc` command.
+fn qdisc(words: &Spanned<String>, mtu: u16, source: &Source) -> Result<Box<dyn Qdisc>, ScenarioError> {
     let mut split = words.get_ref().split_whitespace();
     let name = split.next().unwrap_or_default();
     let options: Vec<_> = split.collect();
-    let fifo = |limit| {
-        let mut fifo = Fifo::new(limit);
-        fifo.change(&options, Instant::ZERO, &mut Drops::new()).map(|()| Box::new(fifo) as Box<dyn Qdisc>)
+    let made = if name == "fq" {
+        // Quanta follow the MTU.
+        let options = FqOptions::for_mtu(u32::from(mtu)).with_words(&options);
+        Some(options.and_then(Fq::new).map(|fq| Box::new(fq) as _))
+    } else {
+        netcore_qdisc::by_name(name, &options)
     };
-    let made: Result<_, QdiscError> = match name {
-        "pfifo" => fifo(FifoLimit::Packets(Fifo::DEFAULT_PACKETS)),
-        "bfifo" => fifo(FifoLimit::Bytes(Fifo::DEFAULT_PACKETS * 1514)),
-        _ => return Err(source.at(words, format!("there is no qdisc \"{name}\""), "pfifo, bfifo")),
-    };
+    let made = made.ok_or_else(|| {
+        let known = "fq, fq_codel, tbf, pfifo_fast, pfifo, bfifo";
+        source.at(words, format!("there is no qdisc \"{name}\""), known)
+    })?;
     made.map_err(|error| source.at(words, format!("qdisc {name}: {error}"), "what the message says"))
 }
 

@@ -3,6 +3,8 @@
 mod plot;
 mod replay;
 
+pub(super) use plot::png;
+
 use clap::Subcommand;
 use netcore_cc::Profile;
 use std::process::ExitCode;

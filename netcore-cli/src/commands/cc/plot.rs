@@ -151,7 +151,7 @@ fn draw(title: &str, all: &[Series]) -> anyhow::Result<String> {
 }
 
 /// Rasterises a chart at twice its size.
-fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
     let mut options = resvg::usvg::Options::default();
     let fonts = options.fontdb_mut();
     fonts.load_system_fonts();
