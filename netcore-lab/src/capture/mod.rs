@@ -46,14 +46,7 @@ impl Tap {
     /// If the file's header cannot be written.
     pub fn new(out: impl Write + Send + 'static, format: Format) -> io::Result<Self> {
         let writer = CaptureWriter::new(Box::new(out) as Box<dyn Write + Send>, format, LinkType::ETHERNET)?;
-        Ok(Self {
-            writer: Some(writer),
-            error: None,
-            waiting: BinaryHeap::new(),
-            order: 0,
-            records: 0,
-            missed: 0,
-        })
+        Ok(Self { writer: Some(writer), error: None, waiting: BinaryHeap::new(), order: 0, records: 0, missed: 0 })
     }
 
     /// Frames written.

@@ -14,7 +14,8 @@ fn transfer(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut unit = "Bytes";
     for next in ["KBytes", "MBytes", "GBytes", "TBytes"] {
-        if value < 1024.0 {
+        // What would be printed as 1024 is one of the next unit.
+        if value < 1023.5 {
             break;
         }
         value /= 1024.0;
@@ -27,7 +28,10 @@ fn transfer(bytes: u64) -> String {
 fn line(out: &mut String, id: &str, from_ns: u64, to_ns: u64, bytes: u64, retransmits: u64, tail: &str) {
     let rate = if to_ns > from_ns { bytes as f64 * 8000.0 / (to_ns - from_ns) as f64 } else { 0.0 };
     let (from, to) = (seconds(from_ns), seconds(to_ns));
-    let text = format!("[{id:>3}] {from:7.2}-{to:<7.2} sec {:>12} {rate:10.2} Mbits/sec {retransmits:8}  {tail}", transfer(bytes));
+    let text = format!(
+        "[{id:>3}] {from:7.2}-{to:<7.2} sec {:>12} {rate:10.2} Mbits/sec {retransmits:8}  {tail}",
+        transfer(bytes)
+    );
     let _ = writeln!(out, "{}", text.trim_end());
 }
 

@@ -68,7 +68,7 @@ fn draw(
         .margin(10)
         .x_label_area_size(36)
         .y_label_area_size(66)
-        .build_cartesian_2d(0.0..seconds, 0.0..(top * 1.08).max(1e-9))?;
+        .build_cartesian_2d(0.0..seconds, 0.0..(top * if legend { 1.3 } else { 1.08 }).max(1e-9))?;
     chart
         .configure_mesh()
         .x_desc("time, s")
@@ -83,13 +83,15 @@ fn draw(
         let series = chart.draw_series(LineSeries::new(points.iter().copied(), style))?;
         if !thin {
             flow += 1;
-            series.label(name.clone()).legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+            series
+                .label(name.clone())
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
         }
     }
     if legend {
         chart
             .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
+            .position(SeriesLabelPosition::UpperRight)
             .background_style(WHITE.mix(0.85))
             .border_style(RGBColor(190, 190, 190))
             .label_font(("sans-serif", 13))

@@ -249,7 +249,8 @@ pub(super) fn build(scenario: &Scenario, captures: Vec<CaptureRequest>) -> Resul
     let (document, source) = (&scenario.document, &scenario.source);
     let plan = Plan::new(document, source)?;
     let duration = document.duration.get_ref().0;
-    for (what, value) in [("duration", &document.duration), ("interval", &document.interval), ("sample", &document.sample)]
+    for (what, value) in
+        [("duration", &document.duration), ("interval", &document.interval), ("sample", &document.sample)]
     {
         let range = Duration::from_micros(1)..=Duration::from_secs(86_400);
         if !range.contains(&value.get_ref().0) {
@@ -339,10 +340,12 @@ pub(super) fn build(scenario: &Scenario, captures: Vec<CaptureRequest>) -> Resul
             let start = Instant::ZERO + table.start.0 + table.stagger.0 * number;
             let seeds = [lab.derive_seed(), lab.derive_seed()];
             let profile = sender.profile.name;
-            let missing = || ScenarioError::Topology(TopologyError::Engine(crate::engine::EngineError::NoComponent {
-                component: 0,
-                count: 0,
-            }));
+            let missing = || {
+                ScenarioError::Topology(TopologyError::Engine(crate::engine::EngineError::NoComponent {
+                    component: 0,
+                    count: 0,
+                }))
+            };
             let host = lab.get_mut::<Host>(hosts[to].id).ok_or_else(missing)?;
             let passive = host.listen(receiver, path.reversed(), seeds[1], takes).map_err(TopologyError::from)?;
             let host = lab.get_mut::<Host>(hosts[from].id).ok_or_else(missing)?;

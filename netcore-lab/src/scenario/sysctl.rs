@@ -53,7 +53,10 @@ pub(super) fn set(profile: &mut Profile, name: &str, value: &Value) -> Result<()
             if !matches!(profile.detection, Detection::Rack) {
                 profile.detection = if flag()? { Detection::Fack } else { Detection::Sack };
             } else if flag()? {
-                return Err((format!("{name} is on in profile {}", profile.name), "profiles before linux-current".into()));
+                return Err((
+                    format!("{name} is on in profile {}", profile.name),
+                    "profiles before linux-current".into(),
+                ));
             }
         }
         "tcp_frto" => profile.frto = flag()?,

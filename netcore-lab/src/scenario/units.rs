@@ -24,15 +24,15 @@ pub struct Share(pub f64);
 
 const TIME: &str = "a time such as \"20ms\" or \"1.5 s\" (ns, us, ms, s, min)";
 const SPEED: &str = "a rate such as \"10gbit\", \"100 Mbit/s\" or \"125 MB/s\"";
-const SIZE: &str = "a number of bytes, or a size such as \"64 KiB\" or \"100 MB\" (k and m without B are binary, as in tc)";
+const SIZE: &str =
+    "a number of bytes, or a size such as \"64 KiB\" or \"100 MB\" (k and m without B are binary, as in tc)";
 const SHARE: &str = "a number from 0 to 1, or percent such as \"0.1 %\"";
 
 /// Number and unit of `text`.
 fn split(text: &str) -> Option<(f64, String)> {
     let text = text.trim();
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '_' | 'e' | '-' | '+')))
-        .unwrap_or(text.len());
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '_' | 'e' | '-' | '+'))).unwrap_or(text.len());
     let number: f64 = text[..end].replace('_', "").parse().ok()?;
     (number.is_finite() && number >= 0.0).then(|| (number, text[end..].trim().to_ascii_lowercase()))
 }
@@ -183,7 +183,11 @@ mod tests {
         assert_eq!(Time::parse("10"), None);
         assert_eq!(Speed::parse("10gbit"), Some(Speed(Rate::from_bits_per_sec(10_000_000_000))));
         assert_eq!(Speed::parse("125 MB/s"), Speed::parse("1 Gbit/s"));
-        assert_eq!(Speed::parse("100 Mbps"), Some(Speed(Rate::from_bits_per_sec(800_000_000))), "bps is bytes, as in tc");
+        assert_eq!(
+            Speed::parse("100 Mbps"),
+            Some(Speed(Rate::from_bits_per_sec(800_000_000))),
+            "bps is bytes, as in tc"
+        );
         assert_eq!(Size::parse("64 KiB"), Some(Size(65_536)));
         assert_eq!(Size::parse("100 MB"), Some(Size(100_000_000)));
         assert_eq!(Size::parse("12 apples"), None);
