@@ -172,7 +172,7 @@ fn segmented(rig: &mut Rig, payload: usize, context: [u64; 2]) {
     rig.put_raw(context);
     let common = DEXT | DATA | IFCS | TSE | TXSM | IXSM;
     rig.put(0, common | 54);
-    rig.put(54, common | payload as u64 - 4);
+    rig.put(54, common | (payload as u64 - 4));
     rig.put(54 + payload as u64 - 4, common | 4 | EOP | RS);
 }
 
@@ -202,11 +202,11 @@ fn what_the_manual_allows_breaks_no_rule() {
     assert_eq!(rig.rules(), Vec::<&str>::new());
 }
 
-/// Breaks `rule`.
-type Breaker = fn(&mut Rig);
+/// The rule, the state it starts from, and what breaks it.
+type Case = (&'static str, fn() -> Rig, fn(&mut Rig));
 
 /// A function per rule, with the state it starts from.
-const BREAKERS: &[(&str, fn() -> Rig, Breaker)] = &[
+const BREAKERS: &[Case] = &[
     ("access-during-reset", Rig::new, |rig| {
         rig.w(reg::CTRL_DUP, rig.r(reg::CTRL) | reg::CTRL_RST);
         rig.bus.sleep(Duration::from_millis(4));
