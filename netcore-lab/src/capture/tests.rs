@@ -63,8 +63,7 @@ fn capture(times: [&[u64]; 2]) -> Vec<u8> {
     let records = lab.get_mut::<Tap>(tap).unwrap().finish().unwrap();
     assert_eq!(records, (times[0].len() + times[1].len()) as u64);
     assert_eq!(lab.unconnected(), 0);
-    let bytes = file.0.lock().unwrap().clone();
-    bytes
+    file.0.lock().unwrap().clone()
 }
 
 #[test]

@@ -289,12 +289,12 @@ pub(super) fn build(scenario: &Scenario, captures: Vec<CaptureRequest>) -> Resul
         let seed = lab.derive_seed();
         let link = lab.add(Link::new(config, seed));
         let between = spanned.get_ref().between.each_ref().map(|end| end.get_ref().clone());
-        for side in 0..2 {
+        for (side, name_of_end) in between.iter().enumerate() {
             let (node, port) = plan.ends[index][side];
             let mut outer = (component(node), port);
             for slot in &mut captures {
                 let here = |request: &CaptureRequest| {
-                    let end = request.end.as_ref().map_or(side == 0, |end| *end == between[side]);
+                    let end = request.end.as_ref().map_or(side == 0, |end| end == name_of_end);
                     request.link == *name && end
                 };
                 if let Some(request) = slot.take_if(|request| here(request)) {
