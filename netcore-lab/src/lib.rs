@@ -20,6 +20,7 @@ pub mod report;
 pub mod scenario;
 pub mod topology;
 pub mod traffic;
+pub mod tunnel;
 
 pub use experiment::{Experiment, Row, Series};
 pub use experiments::{EXPERIMENTS, ExperimentInfo, LabError, run};

@@ -34,7 +34,7 @@ fn run(settings: &[&str]) -> (World, Outcome) {
 #[test]
 fn every_frame_is_delivered_or_counted() {
     let (mut world, outcome) =
-        run(&["duration=4 s", "host.sender.rate=100mbit", "link.0.queue=16KiB", "link.0.bit_error_rate=1e-7"]);
+        run(&["duration=4 s", "host.sender.rate=100mbit", "link.0.queue=6KiB", "link.0.bit_error_rate=1e-7"]);
     let link = &outcome.links[0];
     let d = &link.directions[0];
     assert!(d.lost > 0 && d.crc_errors > 0 && d.queue_dropped > 0, "{d:?}");
