@@ -106,9 +106,8 @@ fn merged(held: Held, layout: &Layout) -> Packet {
                         put16(bytes, at + 6, pseudo.fold());
                     }
                 }
-                // Segmentation fills it in.
-                Carrier::GreChecksum | Carrier::GreChecksumKey => put16(bytes, at + 4, 0),
-                Carrier::Link | Carrier::Gre | Carrier::Ip => {}
+                // A GRE checksum stays that of the first segment, as in Linux (`gre_gro_complete`); segmentation computes it anew.
+                _ => {}
             }
         }
         let pseudo = pseudo_sum(bytes, usize::from(inner.network), inner.v6, layout.protocol(), len - transport);
