@@ -98,7 +98,12 @@ impl Flow {
         };
         let size = rng.pick(&[1, 2, 100, 536, 1200, 1398]) as usize;
         let step = rng.pick(&[0, 1, 1, 1, 10]);
-        Self { next: Stack { tcp, udp, no_checksum: udp && rng.one_in(8), wraps }, size, step, outer_step: rng.pick(&[0, 1, 1, 1, 3]) }
+        Self {
+            next: Stack { tcp, udp, no_checksum: udp && rng.one_in(8), wraps },
+            size,
+            step,
+            outer_step: rng.pick(&[0, 1, 1, 1, 3]),
+        }
     }
 
     /// The next packet, perhaps with something changed about it.

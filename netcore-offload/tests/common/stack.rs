@@ -31,7 +31,9 @@ impl Default for Outer {
 impl Wrap {
     pub fn outer_mut(&mut self) -> &mut Outer {
         match self {
-            Self::Vxlan { outer, .. } | Self::Geneve { outer, .. } | Self::Gre { outer, .. } | Self::Ip { outer } => outer,
+            Self::Vxlan { outer, .. } | Self::Geneve { outer, .. } | Self::Gre { outer, .. } | Self::Ip { outer } => {
+                outer
+            }
         }
     }
 }

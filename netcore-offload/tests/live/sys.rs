@@ -49,7 +49,12 @@ pub fn a_processor() -> Result<usize> {
 }
 
 /// A TAP device: frames written to it are received by the kernel, frames the kernel sends to it are read from it.
-pub fn open_tap(name: &str, flags: libc::c_int, header: libc::c_int, offload: Option<libc::c_ulong>) -> Result<OwnedFd> {
+pub fn open_tap(
+    name: &str,
+    flags: libc::c_int,
+    header: libc::c_int,
+    offload: Option<libc::c_ulong>,
+) -> Result<OwnedFd> {
     const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
     const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
     const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
