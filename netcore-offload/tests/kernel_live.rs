@@ -127,7 +127,7 @@ fn large(rng: &mut Rng) -> Large {
     if rng.one_in(2) {
         stack.tcp.options = vec![1, 1, 8, 10, 0, 0, 0, 7, 0, 0, 0, 9];
     }
-    stack.tcp.payload = (0..len).map(|i| (i * 131 >> 3) as u8).collect();
+    stack.tcp.payload = (0..len).map(|i| ((i * 131) >> 3) as u8).collect();
     let tunnel = rng.one_in(2).then(|| (rng.one_in(2), rng.one_in(2)));
     if let Some((outer_v6, checksum)) = tunnel {
         let outer = Outer { v6: outer_v6, id: rng.next() as u16, df: rng.one_in(2), ..Outer::default() };
