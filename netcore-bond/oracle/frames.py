@@ -115,6 +115,7 @@ class Maker:
         for n in range(count):
             kind = names[n % len(names)]
             via, priority = 0, 0
-            if kind not in ("vlan", "qinq") and self.r.random() < 0.25:
+            # A VLAN device writes its tag into frames with MPLS.
+            if kind not in ("vlan", "qinq", "mpls") and self.r.random() < 0.25:
                 via, priority = self.r.choice([5, 100]), self.r.choice([0, 3, 6])
             yield kind, via, priority, kinds[kind]() + u32(0xb04d0000 | n)

@@ -10,3 +10,5 @@ extern crate alloc;
 extern crate std;
 
 pub mod lacp;
+pub mod options;
+pub mod policy;

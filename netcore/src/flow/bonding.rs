@@ -45,9 +45,9 @@ pub fn layer34_hash(frame: &[u8]) -> u32 {
 }
 
 /// As [`layer23_hash`], with the innermost addresses that the kernel's flow dissector finds (policy `encap2+3`): behind VLAN
-/// tags, PPPoE, GRE and IP in IP, but not behind UDP. The MAC addresses are the outer ones.
-pub fn encap23_hash(frame: &[u8]) -> u32 {
-    match super::dissector::keys(frame) {
+/// tags, PPPoE, GRE and IP in IP, but not behind UDP. The MAC addresses are the outer ones. `tag` is the one held outside the bytes.
+pub fn encap23_hash(frame: &[u8], tag: Option<VlanTag>) -> u32 {
+    match super::dissector::keys(frame, tag.is_some()) {
         Some(keys) => mix(layer2_hash(frame) ^ keys.addresses),
         None => layer2_hash(frame),
     }
@@ -56,8 +56,8 @@ pub fn encap23_hash(frame: &[u8]) -> u32 {
 /// As [`layer34_hash`], with the innermost addresses and ports that the kernel's flow dissector finds (policy `encap3+4`). A
 /// packet that already has a hash over its ports is sent by that one ([`Packet::hash`](crate::Packet::hash)): the caller's
 /// business.
-pub fn encap34_hash(frame: &[u8]) -> u32 {
-    match super::dissector::keys(frame) {
+pub fn encap34_hash(frame: &[u8], tag: Option<VlanTag>) -> u32 {
+    match super::dissector::keys(frame, tag.is_some()) {
         Some(keys) => mix(keys.icmp.unwrap_or(keys.ports) ^ keys.addresses) >> 1,
         None => layer2_hash(frame),
     }
@@ -169,16 +169,16 @@ mod tests {
     fn the_encap_policies_look_into_gre_and_ip_in_ip_but_not_into_udp() {
         let ports = [0x12, 0x34, 0x13, 0x89, 0, 0, 0, 0];
         let inner = ipv4(17, &ports);
-        let plain = encap34_hash(&inner);
+        let plain = encap34_hash(&inner, None);
         assert_eq!(plain, layer34_hash(&inner));
-        assert_eq!(encap34_hash(&ipv4(4, &inner[14..])), plain);
-        assert_eq!(encap34_hash(&ipv4(47, &[&[0, 0, 8, 0], &inner[14..]].concat())), plain);
-        assert_eq!(encap34_hash(&ipv4(47, &[&[0, 0, 0x65, 0x58], &inner[..]].concat())), plain);
-        assert_eq!(encap34_hash(&ipv4(47, &[&[0x20, 0, 8, 0, 0, 0, 0, 7], &inner[14..]].concat())), plain);
+        assert_eq!(encap34_hash(&ipv4(4, &inner[14..]), None), plain);
+        assert_eq!(encap34_hash(&ipv4(47, &[&[0, 0, 8, 0], &inner[14..]].concat()), None), plain);
+        assert_eq!(encap34_hash(&ipv4(47, &[&[0, 0, 0x65, 0x58], &inner[..]].concat()), None), plain);
+        assert_eq!(encap34_hash(&ipv4(47, &[&[0x20, 0, 8, 0, 0, 0, 0, 7], &inner[14..]].concat()), None), plain);
         let tagged = [&inner[..12], &[0x81, 0, 0, 5], &inner[12..]].concat();
-        assert_eq!((encap34_hash(&tagged), layer34_hash(&tagged)), (plain, layer2_hash(&tagged)));
+        assert_eq!((encap34_hash(&tagged, None), layer34_hash(&tagged)), (plain, layer2_hash(&tagged)));
         let vxlan = ipv4(17, &[&[0xc0, 0, 0x12, 0xb5, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat());
-        assert_eq!(encap34_hash(&vxlan), layer34_hash(&vxlan));
+        assert_eq!(encap34_hash(&vxlan, None), layer34_hash(&vxlan));
     }
 
     #[test]

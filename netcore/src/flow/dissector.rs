@@ -21,15 +21,20 @@ enum Step {
 }
 
 /// Addresses, ports and ICMP identifier as the policies use them; `None` if the frame is not understood.
-pub(super) fn keys(frame: &[u8]) -> Option<Keys> {
+///
+/// `tagged`: the frame has a VLAN tag outside its bytes. The kernel then takes the first tag that it finds in the bytes, be
+/// it inside a tunnel, for that one, and reads what the frame's EtherType says at its place.
+pub(super) fn keys(frame: &[u8], tagged: bool) -> Option<Keys> {
     let ethertype = u16::from_be_bytes(*frame.get(12..)?.first_chunk()?);
     let mut keys = Keys { addresses: 0, ports: 0, icmp: None };
     let mut at = 14;
     let mut step = Step::Network(ethertype);
+    let mut tag_outside = tagged;
     for _ in 0..=MAX_HEADERS {
         step = match step {
             Step::Good => return Some(keys),
             Step::Bad => return None,
+            Step::Network(0x8100 | 0x88a8) if core::mem::take(&mut tag_outside) => Step::Network(ethertype),
             Step::Network(ethertype) => network(frame, ethertype, &mut at, &mut keys),
             Step::Upper(protocol, ethertype) => upper(frame, protocol, ethertype, &mut at, &mut keys),
         };
@@ -146,7 +151,13 @@ fn upper(frame: &[u8], protocol: u8, ethertype: u16, at: &mut usize, keys: &mut 
             *at += (usize::from(h[1]) + 1) * 8;
             Step::Upper(h[0], ethertype)
         }
-        44 if v6 => if bytes::<8>(frame, *at).is_some() { Step::Good } else { Step::Bad },
+        44 if v6 => {
+            if bytes::<8>(frame, *at).is_some() {
+                Step::Good
+            } else {
+                Step::Bad
+            }
+        }
         4 => Step::Network(0x0800),
         41 => Step::Network(0x86dd),
         137 => Step::Network(0x8847),
