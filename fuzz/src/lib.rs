@@ -6,7 +6,7 @@ mod wire;
 pub use trains::gro_gso_identity;
 pub use wire::{wire, wire_control, wire_tunnels};
 
-use netcore::dissect::{TunnelPorts, dissect as dissect_frame, dissect_ip};
+use netcore::dissect::{Layer, TunnelPorts, dissect as dissect_frame, dissect_ip, layers};
 use netcore::offload::{ReceiveOffload, Segmenter};
 use netcore::{Burst, Features, FlowKey, Instant, PacketPool, PoolConfig};
 use netcore_drivers::pcap::CaptureReader;
@@ -34,7 +34,7 @@ pub fn capture_reader(data: &[u8]) {
     }
 }
 
-/// Any frame has a dissection whose offsets are inside it.
+/// Any frame has a dissection whose offsets are inside it; the layers are in order and say the same.
 pub fn dissect(data: &[u8]) {
     let ports = TunnelPorts::default().with_vxlan(8472);
     for d in [dissect_frame(data, &ports), dissect_ip(data, &ports)] {
@@ -44,6 +44,24 @@ pub fn dissect(data: &[u8]) {
         }
         let _ = (d.outer_checksums(data, data.len()), d.inner_checksums(data, data.len()), FlowKey::of(data, &d));
     }
+    let (mut last, mut tunnels) = (0, 0);
+    for layer in layers(data, &ports) {
+        let Ok(layer) = layer else { break };
+        let offset = match layer {
+            Layer::Link(link) => link.offset,
+            Layer::Network(network) => network.offset,
+            Layer::Tunnel(tunnel) => {
+                tunnels += 1;
+                tunnel.offset
+            }
+            Layer::Transport(transport) => transport.offset,
+            _ => last,
+        };
+        assert!(offset >= last);
+        last = offset;
+    }
+    let d = dissect_frame(data, &ports);
+    assert_eq!(d.depth, tunnels);
 }
 
 /// Frames of any bytes, each led by a length, go through receive offload and segmentation: as many bytes come out as the

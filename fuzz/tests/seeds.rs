@@ -74,12 +74,22 @@ fn made() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     let mut solicitation = vec![135, 0, 0, 0, 0, 0, 0, 0, 0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
     solicitation.extend([1, 1, 2, 0, 0, 0, 0, 1, 14, 1, 1, 2, 3, 4, 5, 6]);
     let unreachable = [&[3, 4, 0, 0, 0, 0, 5, 120], &frame[64..92]].concat();
+    // An IPv4 packet of this protocol in an Ethernet frame.
+    let inside = |protocol: u8, payload: &[u8]| {
+        let mut outer = frame[..34].to_vec();
+        outer[16..18].copy_from_slice(&(20 + payload.len() as u16).to_be_bytes());
+        outer[23] = protocol;
+        [&outer, payload].concat()
+    };
     vec![
         ("capture_reader", "pcap_ns", capture(Format::Pcap(Precision::Nanos))),
         ("capture_reader", "pcap_us", capture(Format::Pcap(Precision::Micros))),
         ("capture_reader", "pcapng", capture(Format::Pcapng)),
         ("dissect", "vxlan", frame.clone()),
         ("dissect", "ipv6_extensions", v6.clone()),
+        ("dissect", "geneve", inside(17, &[&[0xc0, 0, 0x17, 0xc1, 0, 0, 0, 0], &geneve[..]].concat())),
+        ("dissect", "gre", inside(47, &gre)),
+        ("dissect", "ip_in_ip", inside(4, &frame[64..])),
         ("wire", "ipv4_tcp", frame[64..].to_vec()),
         ("wire", "ipv6", v6[18..].to_vec()),
         ("wire", "tcp", frame[84..].to_vec()),

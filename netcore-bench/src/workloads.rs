@@ -225,7 +225,7 @@ impl Batch for Dissect {
 
     fn run(&mut self) {
         for frame in &self.frames {
-            black_box(netcore::dissect(black_box(frame), &self.ports));
+            black_box(&netcore::dissect(black_box(frame), &self.ports));
         }
     }
 }

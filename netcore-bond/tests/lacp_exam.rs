@@ -292,7 +292,7 @@ fn lacpdus_go_out_without_any_data_and_if_polled_late() {
         // An application that comes by every 20 seconds only.
         let before = net.sent.len();
         for _ in 0..30 {
-            net.now = net.now + secs(20);
+            net.now += secs(20);
             for end in 0..2 {
                 let now = net.now;
                 net.ends[end].poll(now);

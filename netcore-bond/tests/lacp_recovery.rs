@@ -72,6 +72,7 @@ fn a_partner_that_restarts_is_back_within_the_aggregate_wait() {
         }
         fresh.open(net.now);
         net.ends[1] = fresh;
+        net.step();
         let stopped = net.run_until(secs(2), |net| !net.distributes(0, 0) && !net.distributes(0, 1));
         assert!(stopped <= Duration::from_millis(500), "{timing:?}: {stopped:?}");
         let back = net.run_until(secs(5), Net::all_distribute);

@@ -1,6 +1,8 @@
 //! What one ACK costs, beside the CUBIC of quinn-proto and s2n-quic-core on the same stream of ACKs.
 //!
-//! `cargo bench -p netcore-cc`; with `COUNT=<name>` the named case runs a million ACKs once, for callgrind.
+//! `cargo bench -p netcore-cc`. With `TABLE=<batches>` the cases take turns batch by batch and a table gives the least and
+//! the median cost of each, which neighbours on the machine hardly move. With `COUNT=<name>` the named case runs once, for
+//! callgrind.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use netcore::congestion::{AckEvent, AckSample};
@@ -10,8 +12,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// ACKs in one iteration: below the window that slow start reaches from 10.
-const BATCH: u64 = 64;
+/// ACKs in one iteration. A millisecond of them: below the 40 that an ACK train needs to end slow start.
+const BATCH: u64 = 1024;
+/// Window at which slow start is looked at, segments.
+const SLOW_START: u32 = 2000;
 /// 10 Gbit/s of 1448 bytes.
 const GAP_NS: u64 = 1_158;
 const RTT_US: u32 = 80_000;
@@ -59,7 +63,7 @@ fn ours(avoidance: bool, hystart: bool) -> (SendState, Builtin, u64) {
             ops.on_ack(&mut state, &event, Instant::from_nanos(now));
         }
     } else {
-        state.cwnd = 100;
+        state.cwnd = SLOW_START;
     }
     (state, ops, now)
 }
@@ -98,7 +102,7 @@ impl Quinn {
         let rtt: quinn_proto::RttEstimator = unsafe { std::mem::transmute(durations) };
         let now = std::time::Instant::now();
         let mut config = CubicConfig::default();
-        config.initial_window(100 * 1448);
+        config.initial_window(u64::from(SLOW_START) * 1448);
         let mut controller: Box<dyn Controller> = Box::new(Cubic::new(Arc::new(config), now, 1448));
         if avoidance {
             for _ in 0..70_000 {
@@ -125,7 +129,7 @@ impl Subject for Quinn {
 }
 
 mod s2n {
-    use super::{BATCH, Duration, GAP_NS, RTT_US, Subject, black_box};
+    use super::{BATCH, Duration, GAP_NS, RTT_US, SLOW_START, Subject, black_box};
     use s2n_quic_core::event::builder;
     use s2n_quic_core::packet::number::PacketNumberSpace;
     use s2n_quic_core::random::testing::Generator;
@@ -164,7 +168,7 @@ mod s2n {
             rtt.update_rtt(Duration::ZERO, sample, time(now), true, PacketNumberSpace::ApplicationData);
             let mut controller = CubicCongestionController::new(1448, ApplicationSettings::default());
             let mut random = Generator(1);
-            let goal = if avoidance { 100_000_000 } else { 100 * 1448 };
+            let goal = if avoidance { 100_000_000 } else { SLOW_START * 1448 };
             fill(&mut controller, now, &rtt);
             while controller.congestion_window() < goal {
                 controller.on_ack(time(now), 1448, (), &rtt, &mut random, time(now), &mut Silent);
@@ -270,10 +274,33 @@ fn bench(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Least and median cost per ACK of each case, the cases taking turns.
+fn table(batches: usize) {
+    let mut all = cases();
+    let mut spent = vec![Vec::with_capacity(batches); all.len()];
+    for _ in 0..batches {
+        for ((_, run), spent) in all.iter_mut().zip(&mut spent) {
+            run(true);
+            let start = std::time::Instant::now();
+            run(false);
+            spent.push(start.elapsed().as_nanos() as f64 / BATCH as f64);
+        }
+    }
+    println!("{:32} {:>9} {:>9}", "ns per ACK", "least", "median");
+    for ((name, _), spent) in all.iter().zip(&mut spent) {
+        spent.sort_by(f64::total_cmp);
+        println!("{name:32} {:9.2} {:9.2}", spent[0], spent[spent.len() / 2]);
+    }
+}
+
 /// Runs one case for an instruction counter; twice the batches minus once the batches is the net cost.
 fn count(criterion: &mut Criterion) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|it| it.parse().ok());
+    if let Some(batches) = number("TABLE") {
+        return table(batches);
+    }
     let Ok(wanted) = std::env::var("COUNT") else { return bench(criterion) };
-    let batches: u64 = std::env::var("BATCHES").ok().and_then(|it| it.parse().ok()).unwrap_or(1000);
+    let batches = number("BATCHES").unwrap_or(100);
     let mut all = cases();
     let (_, run) = all.iter_mut().find(|(name, _)| *name == wanted).expect("a known case");
     for _ in 0..batches {

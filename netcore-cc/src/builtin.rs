@@ -114,6 +114,22 @@ impl CongestionOps for Builtin {
     }
     #[inline]
     fn on_ack(&mut self, state: &mut SendState, event: &AckEvent, now: Instant) {
-        each!(self, it => it.on_ack(state, event, now));
+        // The usual algorithm is told by a comparison, the others by a table.
+        if let Self::Cubic(it) = self
+            && it.quick_ack(state, event, now)
+        {
+            return;
+        }
+        self.slow_ack(state, event, now);
+    }
+}
+
+impl Builtin {
+    #[inline(never)]
+    fn slow_ack(&mut self, state: &mut SendState, event: &AckEvent, now: Instant) {
+        match self {
+            Self::Cubic(it) => it.whole_ack(state, event, now),
+            _ => each!(self, it => it.on_ack(state, event, now)),
+        }
     }
 }

@@ -39,6 +39,7 @@ pub mod path;
 pub mod profile;
 pub mod rtt;
 pub mod slow_start;
+mod ticks;
 pub mod window;
 
 pub use builtin::Builtin;

@@ -69,12 +69,20 @@ impl DelayMin {
         Self { unit, value: 0 }
     }
 
-    /// Takes a sample in.
+    /// Takes a sample in; tells whether it is the new minimum.
     #[inline]
-    pub fn update(&mut self, delay: u32) {
-        if self.value == 0 || self.value > delay {
+    pub fn update(&mut self, delay: u32) -> bool {
+        let smaller = self.value == 0 || self.value > delay;
+        if smaller {
             self.value = delay;
         }
+        smaller
+    }
+
+    /// Whether a sample would change nothing.
+    #[inline(always)]
+    pub(crate) fn stands(&self, delay: u32) -> bool {
+        self.value.wrapping_sub(1) < delay
     }
 
     /// The delay as ticks.

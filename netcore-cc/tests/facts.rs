@@ -46,7 +46,7 @@ fn md_no_fc_and_mvfst_cubic_reduction() {
     assert_eq!(rfc.w_max(), Some(1000));
     let mut linux = Cubic::new(CubicParameters::default(), true);
     assert_eq!(linux.ssthresh(&state(1000, None), ms(0)), 700);
-    assert_eq!(linux.fields.last_max_cwnd, 1000);
+    assert_eq!(linux.fields().last_max_cwnd, 1000);
 }
 
 /// `fc_neqo` and B07: fast convergence lowers the maximum, not the window.
@@ -59,7 +59,7 @@ fn fc_neqo_and_fault_b07_window_is_reduced_once() {
     let mut linux = Cubic::new(CubicParameters::default(), true);
     linux.ssthresh(&state(120, None), ms(0));
     assert_eq!(linux.ssthresh(&state(100, Some(84)), ms(1)), 70, "the fault gives 59");
-    assert_eq!(linux.fields.last_max_cwnd, 85);
+    assert_eq!(linux.fields().last_max_cwnd, 85);
     let mut rfc = Rfc9438::new();
     rfc.ssthresh(&state(120, None), ms(0));
     assert_eq!(rfc.ssthresh(&state(100, Some(84)), ms(1)), 70);
@@ -167,12 +167,12 @@ fn undo_restores_the_epoch_where_it_should() {
         let mut s = state(100, Some(50));
         let rtt = DelayMin { unit: DelayUnit::Micros, value: 40_000 };
         cubic.avoid(&mut s, 1, &rtt, ms(0));
-        let before = cubic.fields;
+        let before = cubic.fields();
         s.prior_cwnd = s.cwnd;
         s.cwnd = cubic.ssthresh(&s, ms(5));
-        assert_ne!(cubic.fields, before);
+        assert_ne!(cubic.fields(), before);
         assert_eq!(cubic.undo_cwnd(&s), 100);
-        cubic.fields == before
+        cubic.fields() == before
     };
     assert!(reduce_and_undo(true));
     assert!(!reduce_and_undo(false));
@@ -270,7 +270,7 @@ fn hystart_ack_train_and_gap() {
             hystart.rtt_sample(&mut s, 4_000, &rtt, ms(**offset));
             s.ssthresh.is_some()
         });
-        (exit.copied(), hystart.fields.last_ack)
+        (exit.copied(), hystart.fields().last_ack)
     };
     assert_eq!(exits(&[0, 1, 2, 3]).0, Some(3));
     let start = ms(0).as_micros() as u32;

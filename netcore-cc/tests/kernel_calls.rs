@@ -63,7 +63,7 @@ fn replay(file: &str) -> (usize, Vec<String>) {
             other => panic!("unknown event {other}"),
         }
         let Builtin::Cubic(ours) = &cubic else { unreachable!() };
-        let (w, h) = (&ours.window.fields, &ours.slow_start.fields);
+        let (w, h) = (&ours.window.fields(), &ours.slow_start.fields());
         let all: [(&str, u32); 20] = [
             ("ret", ret),
             ("cwnd_after", state.cwnd),
@@ -75,7 +75,7 @@ fn replay(file: &str) -> (usize, Vec<String>) {
             ("last_time", w.last_time),
             ("origin_point", w.origin_point),
             ("K", w.k),
-            ("delay_min", ours.delay_min.value),
+            ("delay_min", ours.delay_min().value),
             ("epoch_start", w.epoch_start),
             ("ack_cnt", w.ack_cnt),
             ("tcp_cwnd", w.tcp_cwnd),

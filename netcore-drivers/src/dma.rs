@@ -132,7 +132,7 @@ unsafe impl Send for RawView {}
 unsafe impl Sync for RawView {}
 
 impl RawView {
-    #[cfg_attr(not(feature = "std"), allow(dead_code))]
+    #[allow(dead_code, reason = "used by some back ends only")]
     pub(crate) const fn len(&self) -> usize {
         self.len
     }

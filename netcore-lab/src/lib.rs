@@ -8,10 +8,15 @@
 //! parameter that a publication does not state is declared in the scenario file with its reason.
 #![forbid(unsafe_code)]
 
+pub mod engine;
 pub mod experiment;
 pub mod experiments;
+pub mod host;
+pub mod net;
+pub mod nic;
 pub mod receiver;
 pub mod report;
+pub mod topology;
 pub mod traffic;
 
 pub use experiment::{Experiment, Row, Series};

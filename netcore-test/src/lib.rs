@@ -5,6 +5,9 @@
 //! `NETCORE_REQUIRE` lists kinds, separated by commas, that must not be missing; skipping one of those fails the test.
 //! `NETCORE_SKIPS` names a file to which every skip is added.
 
+#[cfg(unix)]
+pub mod guest;
+
 use std::path::{Path, PathBuf};
 
 /// Says that a test does not run here and why.

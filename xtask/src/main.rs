@@ -1,6 +1,7 @@
 //! `cargo xtask …`: the checks of this repository, one function each.
 
 mod fuzz;
+mod guest;
 mod run;
 mod steps;
 
@@ -43,6 +44,8 @@ enum Command {
         /// Only benches whose name contains this
         filter: Option<String>,
     },
+    /// Get kernel and busybox for the tests that run Linux in a guest
+    Guest,
     /// Count instructions of the hot paths with callgrind
     Instructions,
 }
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Fuzz { target: None, seconds } => report.run("fuzz", || fuzz::all(seconds)),
         Command::Fuzz { target: Some(target), seconds } => report.run("fuzz", || fuzz::one(&target, seconds)),
         Command::Bench { filter } => report.run("bench", || steps::bench(filter.as_deref())),
+        Command::Guest => report.run("guest", guest::get),
         Command::Instructions => report.run("instructions", steps::instructions),
     }
     report.finish()

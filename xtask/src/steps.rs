@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 
 /// Crates that hold without the standard library.
-const NO_STD: [&str; 3] = ["netcore", "netcore-offload", "netcore-cc"];
+const NO_STD: [&str; 4] = ["netcore", "netcore-offload", "netcore-cc", "netcore-bond"];
 
 /// In order; cheap ones first.
 pub(crate) fn all() -> [Step; 9] {

@@ -114,10 +114,6 @@ impl Outbox {
         self.frames.pop_front()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.frames.is_empty()
-    }
-
     pub(super) fn clear(&mut self) {
         self.frames.clear();
     }

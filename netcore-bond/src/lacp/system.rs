@@ -184,12 +184,9 @@ impl Lacp {
         }
     }
 
-    /// When [`Lacp::poll`] has something to do; at once if frames wait to be fetched. `None`: not before another call.
+    /// When [`Lacp::poll`] has something to do. `None`: not before another call.
     pub fn poll_at(&self) -> Option<Instant> {
         let opened = self.opened?;
-        if !self.outbox.is_empty() {
-            return Some(Instant::ZERO);
-        }
         if self.ports.is_empty() {
             return None;
         }

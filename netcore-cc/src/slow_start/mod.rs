@@ -27,14 +27,11 @@ impl Growth {
     /// Whether the sender is in slow start.
     #[inline(always)]
     pub fn in_slow_start(self, state: &SendState) -> bool {
-        match self {
-            Self::PerPacket => state.in_slow_start(),
-            Self::PerAck | Self::PerPacketInclusive => state.cwnd <= state.ssthresh_or_max(),
-        }
+        if self == Self::PerPacket { state.in_slow_start() } else { state.cwnd <= state.ssthresh_or_max() }
     }
 
     /// Grows the window (`tcp_slow_start`); gives the packets left over for avoidance.
-    #[inline(always)]
+    #[inline]
     pub fn grow(self, state: &mut SendState, acked: u32) -> u32 {
         let end = match self {
             Self::PerAck => {
@@ -60,6 +57,16 @@ pub trait SlowStart: Send {
 
     /// An RTT sample in slow start; `delay_min` has taken it in already.
     fn rtt_sample(&mut self, state: &mut SendState, delay: u32, delay_min: &DelayMin, now: Instant);
+
+    /// [`SlowStart::rtt_sample`] and [`SlowStart::limited_ack`] for a sample of `delay` µs that cannot end anything, if it is
+    /// one, and if the window grows by [`Growth`] alone: `true`. Else nothing was changed: `false`.
+    fn quick_sample(&mut self, state: &SendState, delay: u32, now: Instant) -> bool {
+        let _ = (state, delay, now);
+        false
+    }
+
+    /// The smallest delay became smaller, in slow start or elsewhere.
+    fn new_minimum(&mut self) {}
 
     /// An ACK in slow start while the window is the limit, before the window grows.
     fn limited_ack(&mut self, state: &SendState, now: Instant) {
@@ -96,6 +103,10 @@ pub struct UntilLoss;
 impl SlowStart for UntilLoss {
     fn reset(&mut self, _: &SendState, _: Instant) {}
     fn rtt_sample(&mut self, _: &mut SendState, _: u32, _: &DelayMin, _: Instant) {}
+    #[inline(always)]
+    fn quick_sample(&mut self, _: &SendState, _: u32, _: Instant) -> bool {
+        true
+    }
     fn enabled(&self) -> bool {
         false
     }

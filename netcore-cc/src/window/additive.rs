@@ -3,7 +3,7 @@
 use netcore::congestion::SendState;
 
 /// Linux since 4.0: counts packets, several steps per ACK if it covers many.
-#[inline(always)]
+#[inline]
 pub fn cong_avoid_ai(state: &mut SendState, w: u32, acked: u32) {
     let w = w.max(1);
     let (mut cwnd, mut credit) = (state.cwnd, state.cwnd_cnt);

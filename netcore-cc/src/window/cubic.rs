@@ -3,8 +3,9 @@
 use super::parameters::{CubicParameters, Factors};
 use super::{WindowAdjustment, cong_avoid_ai, cube_root};
 use crate::rtt::DelayMin;
+use crate::ticks::Tick;
 use netcore::Instant;
-use netcore::congestion::SendState;
+use netcore::congestion::{AckEvent, SendState};
 
 /// The fields of `struct bictcp` that concern the window, under the kernel's names. Times in jiffies, windows in
 /// segments, `k` in 1/1024 s.
@@ -30,11 +31,29 @@ pub struct CubicState {
     pub tcp_cwnd: u32,
 }
 
+/// The rest of a tick in which ACKs change nothing but counts: for this clock and window, as long as the estimate does not
+/// grow. A cache: any two compare equal.
+#[derive(Clone, Copy, Debug, Default)]
+struct Calm {
+    tick: Tick,
+    cwnd: u32,
+    /// The Reno-friendly estimate stays as it is up to this `ack_cnt`.
+    most_acks: u32,
+    discards_rtt: bool,
+}
+
+impl PartialEq for Calm {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+impl Eq for Calm {}
+
 /// CUBIC, Linux 4.0 to today.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cubic {
-    /// The algorithm's own fields. Public so that traces can be compared and replayed.
-    pub fields: CubicState,
+    fields: CubicState,
+    calm: Calm,
     saved: CubicState,
     parameters: CubicParameters,
     factors: Factors,
@@ -47,11 +66,17 @@ impl Cubic {
     pub fn new(parameters: CubicParameters, shift_epoch_over_idle: bool) -> Self {
         Self {
             fields: CubicState::default(),
+            calm: Calm::default(),
             saved: CubicState::default(),
             factors: parameters.factors(),
             parameters,
             shift_epoch_over_idle,
         }
+    }
+
+    /// The algorithm's own fields, as traces of the kernel show them.
+    pub const fn fields(&self) -> CubicState {
+        self.fields
     }
 
     fn start_epoch(&mut self, cwnd: u32, acked: u32, jiffies: u32) {
@@ -69,8 +94,6 @@ impl Cubic {
     }
 
     /// The cubic part of `bictcp_update`: once per tick at most.
-    #[cold]
-    #[inline(never)]
     fn recompute(&mut self, cwnd: u32, acked: u32, jiffies: u32, state: &SendState, delay_min: &DelayMin) {
         self.fields.last_cwnd = cwnd;
         self.fields.last_time = jiffies;
@@ -96,7 +119,6 @@ impl Cubic {
     }
 
     /// The Reno-friendly part of `bictcp_update`.
-    #[inline]
     fn friendly(&mut self, cwnd: u32) {
         let f = &mut self.fields;
         let step = self.factors.friendly_step(cwnd);
@@ -110,7 +132,7 @@ impl Cubic {
         }
     }
 
-    #[inline(always)]
+    /// `bictcp_update`.
     fn update(&mut self, acked: u32, state: &SendState, delay_min: &DelayMin, now: Instant) {
         let cwnd = state.cwnd;
         let jiffies = state.clock.jiffies(now);
@@ -130,6 +152,24 @@ impl Cubic {
         // At most 1.5 times per RTT.
         self.fields.cnt = self.fields.cnt.max(2);
     }
+
+    /// After an update at `cwnd`: what the next ACKs of this tick can leave uncomputed.
+    fn calm_down(&mut self, cwnd: u32, state: &SendState, now: Instant) {
+        let f = &self.fields;
+        let age = state.clock.jiffies(now).wrapping_sub(f.last_time) as i32;
+        // The two ways in which `update` computes little: it returns early, or the cubic part has run in this tick.
+        let early = f.last_cwnd == cwnd && age <= (state.clock.hz() >> 5) as i32;
+        if cwnd == 0 || !early && (age != 0 || f.epoch_start == 0 || f.cnt < 2) {
+            return;
+        }
+        let friendly = self.parameters.tcp_friendliness && !early;
+        self.calm = Calm {
+            tick: Tick::at(&state.clock, now),
+            cwnd,
+            most_acks: if friendly { self.factors.friendly_step(cwnd) } else { u32::MAX },
+            discards_rtt: self.discards_rtt(state, now),
+        };
+    }
 }
 
 impl WindowAdjustment for Cubic {
@@ -139,22 +179,49 @@ impl WindowAdjustment for Cubic {
 
     fn reset(&mut self) {
         self.fields = CubicState::default();
+        self.calm = Calm::default();
     }
 
-    #[inline(always)]
-    fn discards_rtt(&self, state: &SendState, now: Instant) -> bool {
+    fn discards_rtt(&mut self, state: &SendState, now: Instant) -> bool {
         let start = self.fields.epoch_start;
         start != 0 && (state.clock.jiffies(now).wrapping_sub(start) as i32) < state.clock.hz() as i32
     }
 
-    #[inline(always)]
     fn avoid(&mut self, state: &mut SendState, acked: u32, delay_min: &DelayMin, now: Instant) {
+        let cwnd = state.cwnd;
         self.update(acked, state, delay_min, now);
         cong_avoid_ai(state, self.fields.cnt, acked);
+        self.calm_down(cwnd, state, now);
+    }
+
+    #[inline(always)]
+    fn quick_avoid(&mut self, state: &mut SendState, ack: &AckEvent, delay_min: &DelayMin, now: Instant) -> bool {
+        let calm = &self.calm;
+        if !calm.tick.holds(&state.clock, now) || calm.cwnd != state.cwnd {
+            return false;
+        }
+        let sampled = ack.sample.rtt_us.is_some_and(|rtt_us| !delay_min.stands(rtt_us));
+        if sampled && !calm.discards_rtt {
+            return false;
+        }
+        let Some(ack_cnt) = self.fields.ack_cnt.checked_add(ack.acked) else { return false };
+        let Some(credit) = state.cwnd_cnt.checked_add(ack.acked) else { return false };
+        if ack_cnt > calm.most_acks || credit >= self.fields.cnt || state.cwnd > state.cwnd_clamp {
+            return false;
+        }
+        self.fields.ack_cnt = ack_cnt;
+        state.cwnd_cnt = credit;
+        true
+    }
+
+    #[inline(always)]
+    fn ignores_packets(&self) -> bool {
+        self.fields.epoch_start == 0
     }
 
     fn ssthresh(&mut self, state: &SendState, _: Instant) -> u32 {
         self.saved = self.fields;
+        self.calm = Calm::default();
         let f = &mut self.fields;
         f.epoch_start = 0;
         f.last_max_cwnd = self.parameters.new_maximum(state.cwnd, f.last_max_cwnd, self.factors.beta);
@@ -164,6 +231,7 @@ impl WindowAdjustment for Cubic {
     fn undo_cwnd(&mut self, state: &SendState) -> u32 {
         if self.parameters.restore_epoch_on_undo {
             self.fields = self.saved;
+            self.calm = Calm::default();
         }
         state.cwnd.max(state.prior_cwnd)
     }
@@ -173,6 +241,7 @@ impl WindowAdjustment for Cubic {
         let jiffies = state.clock.jiffies(now);
         let idle = jiffies.wrapping_sub(state.clock.jiffies(state.last_sent)) as i32;
         if self.shift_epoch_over_idle && f.epoch_start != 0 && idle > 0 {
+            self.calm = Calm::default();
             f.epoch_start = f.epoch_start.wrapping_add(idle as u32);
             if (f.epoch_start.wrapping_sub(jiffies) as i32) > 0 {
                 f.epoch_start = jiffies;

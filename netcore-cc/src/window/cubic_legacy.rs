@@ -169,7 +169,7 @@ impl WindowAdjustment for CubicLegacy {
     }
 
     #[inline]
-    fn discards_rtt(&self, state: &SendState, now: Instant) -> bool {
+    fn discards_rtt(&mut self, state: &SendState, now: Instant) -> bool {
         let start = self.fields.epoch_start;
         // Without the check of `epoch_start` a counter whose top bit is set drops every sample (fixed in 3.12).
         !(self.rules.samples_without_epoch && start == 0)

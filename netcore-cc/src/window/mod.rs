@@ -17,7 +17,7 @@ pub use reno::{Reno, UndoRule};
 pub use rfc9438::Rfc9438;
 
 use crate::rtt::DelayMin;
-use netcore::congestion::SendState;
+use netcore::congestion::{AckEvent, SendState};
 use netcore::{Instant, Rate};
 
 /// The avoidance half of an algorithm. [`crate::Classic`] pairs it with a [`crate::slow_start::SlowStart`].
@@ -29,7 +29,7 @@ pub trait WindowAdjustment: Send {
     fn reset(&mut self);
 
     /// Whether RTT samples are to be ignored now (CUBIC: right after recovery).
-    fn discards_rtt(&self, state: &SendState, now: Instant) -> bool {
+    fn discards_rtt(&mut self, state: &SendState, now: Instant) -> bool {
         let _ = (state, now);
         false
     }
@@ -41,6 +41,18 @@ pub trait WindowAdjustment: Send {
 
     /// `acked` packets were acknowledged in avoidance while the window was the limit.
     fn avoid(&mut self, state: &mut SendState, acked: u32, delay_min: &DelayMin, now: Instant);
+
+    /// [`WindowAdjustment::packets_acked`], [`WindowAdjustment::discards_rtt`] and [`WindowAdjustment::avoid`] for an ACK
+    /// that needs no recomputation, if it is one: `true`. Else nothing was changed: `false`.
+    fn quick_avoid(&mut self, state: &mut SendState, ack: &AckEvent, delay_min: &DelayMin, now: Instant) -> bool {
+        let _ = (state, ack, delay_min, now);
+        false
+    }
+
+    /// Whether [`WindowAdjustment::packets_acked`] has nothing to do and no RTT sample is discarded.
+    fn ignores_packets(&self) -> bool {
+        false
+    }
 
     /// An ACK came while the window was not the limit.
     fn not_limited(&mut self, state: &SendState, now: Instant) {

@@ -31,6 +31,11 @@ impl WindowAdjustment for Reno {
 
     fn reset(&mut self) {}
 
+    #[inline(always)]
+    fn ignores_packets(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn avoid(&mut self, state: &mut SendState, acked: u32, _: &DelayMin, _: Instant) {
         let w = state.cwnd;

@@ -1,7 +1,7 @@
 //! `netcore dissect`: the headers of every frame, one line each.
 
 use super::DAMAGED;
-use netcore::dissect::{ChecksumVerdict, Dissection, NetworkLayer, TunnelPorts, dissect, dissect_ip};
+use netcore::dissect::{ChecksumVerdict, Dissection, NetworkLayer, TunnelKind, TunnelPorts, dissect, dissect_ip};
 use netcore::wire::{EthernetHeader, Ipv4Header, Ipv6Header, Protocol, TcpHeader, TcpOption, UdpHeader, WireError};
 use netcore_drivers::pcap::{LinkType, Record};
 use serde_json::{Value, json};
@@ -26,6 +26,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     vxlan_port: Vec<u16>,
 
+    /// Destination port of GENEVE besides 6081; may be given more than once
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    geneve_port: Vec<u16>,
+
     /// Frames to show at most
     #[arg(long, short = 'n', value_name = "N")]
     count: Option<u64>,
@@ -37,6 +41,7 @@ pub(crate) struct Arguments {
 
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let ports = arguments.vxlan_port.iter().fold(TunnelPorts::default(), |ports, port| ports.with_vxlan(*port));
+    let ports = arguments.geneve_port.iter().fold(ports, |ports, port| ports.with_geneve(*port));
     let mut capture = super::capture::open(&arguments.capture)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut number = 0;
@@ -202,8 +207,18 @@ fn human(number: u64, seconds: Option<f64>, record: &Record<'_>, ports: &TunnelP
             let _ = write!(text, " [{verdict}]");
         }
     }
-    if let Some(vni) = d.vni {
-        let _ = write!(text, " | VXLAN vni {vni}");
+    if let Some(kind) = d.kind {
+        if d.depth > 1 {
+            let _ = write!(text, " | {} tunnels", d.depth);
+        }
+        let _ = match (kind, d.vni) {
+            (TunnelKind::Gre, Some(key)) => write!(text, " | GRE key {key}"),
+            (kind, Some(vni)) => write!(text, " | {kind} vni {vni}"),
+            (kind, None) => write!(text, " | {kind}"),
+        };
+        for tci in d.inner_tci.iter().take(usize::from(d.inner_tags)) {
+            let _ = write!(text, " vlan {} prio {}", tci & 0xfff, tci >> 13);
+        }
         if let (None, Some(ethertype)) = (d.inner, d.inner_ethertype) {
             let _ = write!(text, " | {ethertype}");
         }
@@ -270,7 +285,10 @@ fn machine(number: u64, seconds: Option<f64>, record: &Record<'_>, ports: &Tunne
         value["vlans"] = json!(d.tci.iter().take(usize::from(d.tags)).collect::<Vec<_>>());
         value["outer"] =
             d.outer.map_or(Value::Null, |n| layer_json(record.bytes, &n, d.outer_checksums(record.bytes, original)));
+        value["tunnel"] = json!(d.kind.map(|kind| kind.to_string()));
+        value["tunnels"] = json!(d.depth);
         value["vni"] = json!(d.vni);
+        value["inner_vlans"] = json!(d.inner_tci.iter().take(usize::from(d.inner_tags)).collect::<Vec<_>>());
         value["inner"] =
             d.inner.map_or(Value::Null, |n| layer_json(record.bytes, &n, d.inner_checksums(record.bytes, original)));
         value["payload_offset"] = json!(d.payload);

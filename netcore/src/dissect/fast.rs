@@ -2,25 +2,20 @@
 //!
 //! Whatever is not at its place is left to the general walk, which a test compares with this.
 
-use super::{Dissection, NetworkLayer, TunnelPorts};
+use super::{Dissection, Layers, NetworkLayer, TunnelKind, TunnelPorts};
 use crate::wire::{EtherType, Protocol};
 
 const ETHERNET: usize = 14;
 const IPV4: usize = 20;
 const UDP: usize = 8;
 const VXLAN: usize = 8;
+const TCP: usize = 20;
 
-/// Protocol and end of an IPv4 packet at `at` that is whole and plain.
-#[inline(always)]
-fn plain_ipv4(frame: &[u8], at: usize, end: usize) -> Option<(u8, usize)> {
-    let h: &[u8; IPV4] = frame.get(at..end)?.first_chunk()?;
-    let len = usize::from(u16::from_be_bytes([h[2], h[3]]));
-    let plain = h[0] == 0x45 && u16::from_be_bytes([h[6], h[7]]) & 0x3fff == 0 && len >= IPV4 && at + len <= end;
-    plain.then_some((h[9], at + len))
-}
+/// The headers of a plain frame, and of one in VXLAN up to the shortest inner TCP header.
+const PLAIN: usize = ETHERNET + IPV4;
+const TUNNEL: usize = PLAIN + UDP + VXLAN;
 
-#[inline(always)]
-fn layer(at: usize, protocol: u8, end: usize) -> NetworkLayer {
+const fn layer(at: usize, protocol: u8, end: u32) -> NetworkLayer {
     NetworkLayer {
         offset: at as u16,
         version: 4,
@@ -28,77 +23,106 @@ fn layer(at: usize, protocol: u8, end: usize) -> NetworkLayer {
         fragment: false,
         fragment_offset: 0,
         upper: (at + IPV4) as u16,
-        end: end as u32,
+        end,
         cut: false,
     }
 }
 
-/// End of the TCP header at `at`, or of a UDP header.
+/// Two bytes as one number.
 #[inline(always)]
-fn upper(frame: &[u8], at: usize, end: usize, protocol: u8) -> Option<usize> {
-    let after = match protocol {
-        6 => {
-            let header = usize::from(*frame.get(at + 12)? >> 4) * 4;
-            if header < 20 {
-                return None;
-            }
-            at + header
-        }
-        17 => at + UDP,
-        _ => return None,
-    };
-    (after <= end).then_some(after)
+const fn word(bytes: &[u8], at: usize) -> usize {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]]) as usize
 }
 
+/// Four bytes, the first in the low byte.
 #[inline(always)]
-pub(super) fn tcp_or_udp(frame: &[u8], ports: &TunnelPorts) -> Option<Dissection> {
-    if frame.get(12..14)? != [0x08, 0x00] {
-        return None;
+fn load(h: &[u8], at: usize) -> u32 {
+    let mut bytes = [0; 4];
+    bytes.copy_from_slice(&h[at..at + 4]);
+    u32::from_le_bytes(bytes)
+}
+
+/// Zero if the Ethernet header at `at` is followed by an IPv4 packet without options that is no fragment and has this protocol.
+/// Several fields are looked at with each load.
+#[inline(always)]
+fn unlike_ipv4(h: &[u8], at: usize, protocol: u8) -> u32 {
+    let ethertype_version = load(h, at + 12);
+    let fragment_protocol = load(h, at + 20);
+    (ethertype_version ^ 0x45_0008) & 0xff_ffff | (fragment_protocol ^ (protocol as u32) << 24) & 0xff00_ff3f
+}
+
+/// Where that packet ends.
+#[inline(always)]
+const fn ipv4_end(h: &[u8], at: usize) -> usize {
+    at + ETHERNET + word(h, at + ETHERNET + 2)
+}
+
+/// TCP and UDP over IPv4; other frames go on to the functions below. Inlined into the caller, so that it is short.
+#[inline(always)]
+pub(super) fn dissect(frame: &[u8], ports: &TunnelPorts) -> Dissection {
+    // 54 bytes are Ethernet, IPv4 and TCP; a shorter frame with UDP is left to the general walk.
+    let Some(h) = frame.first_chunk::<{ PLAIN + TCP }>() else { return general(frame, ports) };
+    let protocol = h[ETHERNET + 9];
+    let end = ipv4_end(h, 0);
+    if unlike_ipv4(h, 0, protocol) != 0 || end > frame.len() {
+        return general(frame, ports);
     }
-    let (protocol, end) = plain_ipv4(frame, ETHERNET, frame.len())?;
-    let transport = ETHERNET + IPV4;
-    let after = upper(frame, transport, end, protocol)?;
-    let mut d = Dissection {
+    let after = match protocol {
+        6 => PLAIN + tcp_header(h, PLAIN),
+        17 if ports.may_be_tunnel(word(h, PLAIN + 2) as u16) => return vxlan(frame, ports),
+        17 => PLAIN + UDP,
+        _ => return general(frame, ports),
+    };
+    if protocol == 6 && after < PLAIN + TCP || after > end {
+        return general(frame, ports);
+    }
+    Dissection {
         ethertype: EtherType::IPV4,
-        tags: 0,
-        tci: [0; 2],
-        outer: Some(layer(ETHERNET, protocol, end)),
-        inner: None,
-        depth: 0,
-        vni: None,
-        tunnel: 0,
-        inner_mac: 0,
-        inner_ethertype: None,
+        outer: Some(layer(ETHERNET, protocol, end as u32)),
         payload: after as u32,
-        stopped: None,
-    };
-    if protocol == 6 {
-        return Some(d);
+        ..Dissection::empty()
     }
-    let udp: &[u8; UDP + VXLAN + ETHERNET] = match frame.get(transport..end)?.first_chunk() {
-        Some(headers) => headers,
-        None if ports.vxlan.is_empty() => return Some(d),
-        None => return None,
-    };
-    if !ports.vxlan.contains(&u16::from_be_bytes([udp[2], udp[3]])) {
-        return Some(d);
+}
+
+#[inline(never)]
+fn general(frame: &[u8], ports: &TunnelPorts) -> Dissection {
+    super::walk(Layers::new(frame, ports))
+}
+
+/// TCP over IPv4 in VXLAN.
+#[inline(never)]
+fn vxlan(frame: &[u8], ports: &TunnelPorts) -> Dissection {
+    let Some(h) = frame.first_chunk::<{ TUNNEL + PLAIN + TCP }>() else { return general(frame, ports) };
+    // The caller has found an IPv4 packet that is whole.
+    let outer_end = ipv4_end(h, 0);
+    let end = ipv4_end(h, TUNNEL);
+    let after = TUNNEL + PLAIN + tcp_header(h, TUNNEL + PLAIN);
+    // The I flag without the P flag.
+    let flags = (load(h, PLAIN + UDP) ^ 0x08) & 0x0c;
+    let whole = end <= outer_end && after >= TUNNEL + PLAIN + TCP && after <= end;
+    if unlike_ipv4(h, TUNNEL, 6) | flags != 0
+        || !whole
+        || ports.find(word(h, PLAIN + 2) as u16) != Some(TunnelKind::Vxlan)
+    {
+        return general(frame, ports);
     }
-    if udp[UDP] & 0x0c != 0x08 || udp[28..30] != [0x08, 0x00] {
-        return None;
+    Dissection {
+        ethertype: EtherType::IPV4,
+        outer: Some(layer(ETHERNET, 17, outer_end as u32)),
+        inner: Some(layer(TUNNEL + ETHERNET, 6, end as u32)),
+        depth: 1,
+        kind: Some(TunnelKind::Vxlan),
+        vni: Some(load(h, PLAIN + UDP + 4).swap_bytes() >> 8),
+        tunnel: PLAIN as u16,
+        inner_mac: TUNNEL as u16,
+        inner_ethertype: Some(EtherType::IPV4),
+        payload: after as u32,
+        ..Dissection::empty()
     }
-    let inner_mac = transport + UDP + VXLAN;
-    let inner = inner_mac + ETHERNET;
-    let (protocol, end) = plain_ipv4(frame, inner, end)?;
-    if protocol != 6 {
-        return None;
-    }
-    let after = upper(frame, inner + IPV4, end, protocol)?;
-    d.inner = Some(layer(inner, protocol, end));
-    d.depth = 1;
-    d.vni = Some(u32::from_be_bytes([0, udp[12], udp[13], udp[14]]));
-    d.tunnel = transport as u16;
-    d.inner_mac = inner_mac as u16;
-    d.inner_ethertype = Some(EtherType::IPV4);
-    d.payload = after as u32;
-    Some(d)
+}
+
+/// Bytes that the TCP header at `at` claims.
+#[inline(always)]
+fn tcp_header(h: &[u8], at: usize) -> usize {
+    usize::from(h[at + 12] >> 4) * 4
 }

@@ -2,7 +2,7 @@
 
 use super::{Dissection, NetworkLayer};
 use crate::checksum::{Sum, sum};
-use crate::wire::{Ipv4Header, Ipv6Header, Protocol, UdpHeader};
+use crate::wire::{GreHeader, Ipv4Header, Ipv6Header, Protocol, UdpHeader};
 
 /// What a checksum field says about the bytes it covers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +81,11 @@ fn verify(frame: &[u8], network: &NetworkLayer, original_len: usize) -> Checksum
         Protocol::UDP => (6, pseudo, true),
         Protocol::ICMPV6 => (2, pseudo, false),
         Protocol::ICMP | Protocol::IGMP => (2, none, false),
+        // RFC 2784 section 2.5: header and payload.
+        Protocol::GRE => match GreHeader::parse(upper) {
+            Ok((gre, _)) if gre.checksum.is_some() => (4, none, false),
+            _ => return Checksums { header, upper: None },
+        },
         _ => return Checksums { header, upper: None },
     };
     if network.fragment_offset > 0 {

@@ -68,7 +68,7 @@ pub struct Completion {
     pub flow_id: Option<u64>,
     /// The memory it kept busy ([`Packet::truesize`](crate::Packet::truesize)).
     pub truesize: u32,
-    /// Bytes of the packet.
+    /// Bytes of the packet; 0 if it was dropped above the device and never sent.
     pub bytes: u32,
 }
 

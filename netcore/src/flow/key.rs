@@ -1,6 +1,6 @@
 //! What identifies a flow, tunnel and VLAN included.
 
-use crate::dissect::Dissection;
+use crate::dissect::{Dissection, TunnelKind};
 use crate::wire::{Ipv4Header, Ipv6Header, Protocol};
 use core::fmt;
 use core::net::IpAddr;
@@ -17,10 +17,14 @@ pub struct FlowKey {
     pub protocol: u8,
     /// Source and destination port; `None` for protocols without ports and for fragments, the first too.
     pub ports: Option<(u16, u16)>,
-    /// Network identifier of the innermost tunnel.
+    /// The innermost tunnel around the packet.
+    pub tunnel: Option<TunnelKind>,
+    /// Network identifier of the innermost tunnel: VNI of VXLAN and GENEVE, key of GRE.
     pub vni: Option<u32>,
     /// VLAN ids of the outermost link header, the outer first.
     pub vlans: [Option<u16>; 2],
+    /// VLAN ids of the link header inside the innermost tunnel.
+    pub inner_vlans: [Option<u16>; 2],
 }
 
 impl FlowKey {
@@ -41,8 +45,17 @@ impl FlowKey {
             Some(&[a, b, c, d]) if has_ports => Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))),
             _ => None,
         };
-        let vlan = |n: u8| (d.tags > n).then(|| d.tci[usize::from(n)] & 0x0fff);
-        Some(Self { source, destination, protocol: network.protocol.0, ports, vni: d.vni, vlans: [vlan(0), vlan(1)] })
+        let ids = |tags: u8, tci: [u16; 2]| [0, 1].map(|n| (tags > n).then(|| tci[usize::from(n)] & 0x0fff));
+        Some(Self {
+            source,
+            destination,
+            protocol: network.protocol.0,
+            ports,
+            tunnel: d.kind,
+            vni: d.vni,
+            vlans: ids(d.tags, d.tci),
+            inner_vlans: ids(d.inner_tags, d.inner_tci),
+        })
     }
 
     /// The same flow in the other direction.
@@ -63,8 +76,15 @@ impl fmt::Display for FlowKey {
         end(f, self.source, self.ports.map(|p| p.0))?;
         f.write_str(" > ")?;
         end(f, self.destination, self.ports.map(|p| p.1))?;
-        if let Some(vni) = self.vni {
-            write!(f, " vni {vni}")?;
+        match (self.tunnel, self.vni) {
+            (Some(TunnelKind::Gre), Some(key)) => write!(f, " GRE key {key}")?,
+            (Some(TunnelKind::Geneve), Some(vni)) => write!(f, " GENEVE vni {vni}")?,
+            (_, Some(vni)) => write!(f, " vni {vni}")?,
+            (Some(kind), None) => write!(f, " {kind}")?,
+            (None, None) => {}
+        }
+        for vlan in self.inner_vlans.into_iter().flatten() {
+            write!(f, " inner vlan {vlan}")?;
         }
         for vlan in self.vlans.into_iter().flatten() {
             write!(f, " vlan {vlan}")?;

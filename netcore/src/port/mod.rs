@@ -16,7 +16,7 @@ mod tests;
 pub use dql::QueueLimit;
 
 use crate::driver::{
-    Capabilities, Completions, Driver, DriverError, Features, LinkState, MacAddress, Refusal, Statistics,
+    Capabilities, Completion, Completions, Driver, DriverError, Features, LinkState, MacAddress, Refusal, Statistics,
 };
 use crate::offload::{ReceiveOffload, Segmenter};
 use crate::packet::{Burst, GsoKind, Packet};
@@ -124,6 +124,7 @@ impl<D: Driver> PortBuilder<D> {
             transmit,
             accept_super: self.accept_super,
             drops: Drops::new(),
+            lost: Completions::new(),
             scratch: Burst::new(),
             counters: PortCounters::default(),
         }
@@ -172,6 +173,8 @@ pub struct Port<D = Box<dyn Driver>> {
     transmit: Vec<TransmitQueue>,
     accept_super: bool,
     drops: Drops,
+    /// Packets dropped before the device: their senders wait for a completion all the same.
+    lost: Completions,
     scratch: Burst,
     counters: PortCounters,
 }
@@ -225,8 +228,16 @@ impl<D: Driver> Port<D> {
     fn release_drops(&mut self) {
         for dropped in self.drops.drain() {
             self.counters.qdisc_dropped += 1;
+            self.lost.push(completion_of(&dropped.packet));
             self.cache.put(dropped.packet);
         }
+    }
+
+    /// Drops a packet that nobody can send.
+    fn discard(&mut self, packet: Packet) {
+        self.counters.tx_dropped += 1;
+        self.lost.push(completion_of(&packet));
+        self.cache.put(packet);
     }
 
     /// Moves packets from the qdisc to the ring until the ring, its byte limit or the qdisc says stop (Linux:
@@ -297,15 +308,23 @@ impl<D: Driver> Port<D> {
 
     /// Segments, or fills the checksum of a packet that is no super-packet, without using the features `withheld`.
     fn in_software(&mut self, queue: usize, packet: Packet, withheld: Features) {
-        let Some(segmenter) = &mut self.segmenter else {
-            self.counters.tx_dropped += 1;
-            self.cache.put(packet);
-            return;
-        };
+        let Some(segmenter) = &mut self.segmenter else { return self.discard(packet) };
         let features = self.driver.capabilities().features - withheld;
-        if let Err(failed) = segmenter.segment(packet, features, &mut self.cache, &mut self.transmit[queue].ready) {
-            self.counters.tx_dropped += 1;
-            self.cache.put(failed.packet);
+        let whole = completion_of(&packet);
+        let ready = &mut self.transmit[queue].ready;
+        let first = ready.len();
+        match segmenter.segment(packet, features, &mut self.cache, ready) {
+            Err(failed) => self.discard(failed.packet),
+            // The sender was charged for one packet: the last piece completes it.
+            Ok(pieces) => {
+                for index in first..first + pieces {
+                    if let Some(piece) = ready.get_mut(index) {
+                        let last = index + 1 == first + pieces;
+                        piece.set_flow_id(whole.flow_id.filter(|_| last));
+                        piece.set_truesize(if last { whole.truesize as usize } else { 0 });
+                    }
+                }
+            }
         }
     }
 
@@ -335,8 +354,7 @@ impl<D: Driver> Port<D> {
             let by_software = packet.is_super() || packet.transmit_checksum().is_some() || !packet.is_linear();
             let repairable = matches!(reason, Refusal::Segmentation | Refusal::Checksum | Refusal::Segments);
             if !(repairable && by_software && self.segmenter.is_some()) {
-                self.counters.tx_dropped += 1;
-                self.cache.put(packet);
+                self.discard(packet);
                 continue;
             }
             self.counters.degraded += 1;
@@ -345,8 +363,7 @@ impl<D: Driver> Port<D> {
             if !packet.is_super() && packet.transmit_checksum().is_none() {
                 let len = packet.len();
                 if packet.linearize(len, &mut self.cache).is_err() {
-                    self.counters.tx_dropped += 1;
-                    self.cache.put(packet);
+                    self.discard(packet);
                 } else {
                     self.transmit[index].ready.push(packet);
                 }
@@ -380,6 +397,11 @@ impl<D: Driver> Port<D> {
             }
         }
     }
+}
+
+/// What the sender of a packet is told when it was dropped.
+fn completion_of(packet: &Packet) -> Completion {
+    Completion { flow_id: packet.flow_id(), truesize: packet.truesize() as u32, bytes: 0 }
 }
 
 impl<D: Driver> Driver for Port<D> {
@@ -421,6 +443,7 @@ impl<D: Driver> Driver for Port<D> {
         result
     }
 
+    /// Also tells of packets that were dropped before the device, so that no sender waits for them.
     fn reclaim(&mut self, queue: u16, completions: &mut Completions, now: Instant) -> Result<usize, DriverError> {
         let Some(q) = self.transmit.get_mut(usize::from(queue)) else { return Err(self.queue_error(queue)) };
         let before = completions.len();
@@ -430,6 +453,11 @@ impl<D: Driver> Driver for Port<D> {
             limit.completed(bytes, now);
         }
         self.run_queue(queue, now)?;
+        // Packets dropped above the device never counted for its byte limit.
+        for lost in self.lost.as_slice() {
+            completions.push(*lost);
+        }
+        self.lost.clear();
         Ok(n)
     }
 
@@ -475,6 +503,9 @@ impl<D: Driver> Driver for Port<D> {
         for q in &mut self.transmit {
             q.qdisc.reset(&mut self.drops);
             self.counters.tx_dropped += q.ready.len() as u64;
+            for packet in q.ready.iter() {
+                self.lost.push(completion_of(packet));
+            }
             self.cache.put_burst(&mut q.ready);
             q.next = None;
             if let Some(limit) = &mut q.limit {

@@ -31,6 +31,8 @@ impl EtherType {
     pub const MPLS_MULTICAST: Self = Self(0x8848);
     /// Link layer discovery.
     pub const LLDP: Self = Self(0x88cc);
+    /// Cisco's metadata header, and what is behind it.
+    pub const CISCO_METADATA: Self = Self(0x8909);
     /// PPP inside GRE version 1.
     pub const PPP: Self = Self(0x880b);
 

@@ -8,6 +8,7 @@
 //! make sense: checksums and lengths beyond the header are checked where they are used.
 
 mod arp;
+mod cisco_metadata;
 mod ethernet;
 mod extension;
 mod geneve;
@@ -26,6 +27,7 @@ mod vlan;
 mod vxlan;
 
 pub use arp::{ArpAddresses, ArpHeader, ArpIpv4, ArpOperation};
+pub use cisco_metadata::CiscoMetadata;
 pub use ethernet::{EtherType, EthernetHeader};
 pub use extension::{ExtensionHeader, ExtensionHeaders, Ipv6Option, Ipv6Options, Upper};
 pub use geneve::{GeneveHeader, GeneveOption, GeneveOptions};

@@ -117,3 +117,12 @@ fn vxlan_gpe_is_not_vxlan_and_group_policy_is() {
     assert_eq!((header.vni(), header.group_policy()), (1, Some(0x1234)));
     assert_eq!(VxlanHeader::new(1).group_policy(), None);
 }
+
+#[test]
+fn a_metadata_header_inside_gre_says_what_follows() {
+    let bytes = [8, 0, 1, 1, 0, 1, 0x12, 0x34, 0x45];
+    let (header, rest) = CiscoMetadata::parse(&bytes).unwrap();
+    assert_eq!((header, rest), (CiscoMetadata { protocol: EtherType::IPV4, group: Some(0x1234) }, &[0x45][..]));
+    assert!(CiscoMetadata::parse(&bytes[..7]).is_err());
+    assert!(matches!(CiscoMetadata::parse(&[8, 0, 2, 0]), Err(WireError::Field { field: "version", value: 2, .. })));
+}

@@ -43,7 +43,7 @@ fn ca_state(row: Row<'_>, column: &str) -> anyhow::Result<CaState> {
 fn fields(ops: &Builtin) -> Vec<(&'static str, u32)> {
     match ops {
         Builtin::Cubic(cubic) => {
-            let (w, h) = (&cubic.window.fields, &cubic.slow_start.fields);
+            let (w, h) = (&cubic.window.fields(), &cubic.slow_start.fields());
             vec![
                 ("cnt", w.cnt),
                 ("last_max_cwnd", w.last_max_cwnd),
@@ -51,7 +51,7 @@ fn fields(ops: &Builtin) -> Vec<(&'static str, u32)> {
                 ("last_time", w.last_time),
                 ("origin_point", w.origin_point),
                 ("K", w.k),
-                ("delay_min", cubic.delay_min.value),
+                ("delay_min", cubic.delay_min().value),
                 ("epoch_start", w.epoch_start),
                 ("ack_cnt", w.ack_cnt),
                 ("tcp_cwnd", w.tcp_cwnd),

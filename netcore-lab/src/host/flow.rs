@@ -1,0 +1,136 @@
+//! A connection, its application and its record.
+
+use super::application::{Application, Running};
+use netcore::{Instant, PoolCache};
+use netcore_tcp::{Config, Endpoint, Path};
+
+/// Number of a connection in its host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FlowId(pub usize);
+
+/// A connection at one point in time. Counters count from the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample {
+    /// When.
+    pub at: Instant,
+    /// Bytes written by the application.
+    pub written: u64,
+    /// Bytes acknowledged by the peer.
+    pub acked: u64,
+    /// Bytes received in order.
+    pub received: u64,
+    /// Segments retransmitted.
+    pub retransmitted: u64,
+    /// Congestion window, segments.
+    pub cwnd: u32,
+    /// Slow-start threshold, segments.
+    pub ssthresh: Option<u32>,
+    /// Smoothed RTT, µs.
+    pub srtt_us: Option<u32>,
+    /// Segments in the network.
+    pub in_flight: u32,
+    /// Segment size, bytes.
+    pub mss: u32,
+}
+
+struct Pending {
+    config: Config,
+    path: Path,
+    seed: u64,
+    start: Instant,
+}
+
+/// A connection of a host.
+pub struct Flow {
+    endpoint: Option<Endpoint>,
+    pending: Option<Pending>,
+    running: Running,
+    samples: Vec<Sample>,
+    pub(super) dirty: bool,
+    /// The earliest timer that is queued for this flow.
+    pub(super) armed: Option<Instant>,
+}
+
+impl Flow {
+    pub(super) fn active(config: Config, path: Path, seed: u64, start: Instant, application: Application) -> Self {
+        Self {
+            endpoint: None,
+            pending: Some(Pending { config, path, seed, start }),
+            running: Running::new(application),
+            samples: Vec::new(),
+            dirty: false,
+            armed: Some(start),
+        }
+    }
+
+    pub(super) fn passive(endpoint: Endpoint, application: Application) -> Self {
+        Self {
+            endpoint: Some(endpoint),
+            pending: None,
+            running: Running::new(application),
+            samples: Vec::new(),
+            dirty: false,
+            armed: None,
+        }
+    }
+
+    /// The connection, once it was opened.
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        self.endpoint.as_ref()
+    }
+
+    pub(super) fn endpoint_mut(&mut self) -> Option<&mut Endpoint> {
+        self.endpoint.as_mut()
+    }
+
+    /// Samples by rising time, if the host takes them.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// Bytes that the application handed over.
+    pub fn written(&self) -> u64 {
+        self.running.written()
+    }
+
+    pub(super) fn open_if_due(&mut self, now: Instant) {
+        if let Some(pending) = self.pending.take_if(|pending| pending.start <= now) {
+            // The configuration was checked when the flow was added.
+            self.endpoint = Endpoint::connect(pending.config, pending.path, pending.seed, now).ok();
+        }
+    }
+
+    pub(super) fn run(&mut self, cache: &mut PoolCache, now: Instant) {
+        if let Some(endpoint) = &mut self.endpoint {
+            self.running.run(endpoint, cache, now);
+        }
+    }
+
+    pub(super) fn next_event(&self) -> Option<Instant> {
+        match (&self.endpoint, &self.pending) {
+            (Some(endpoint), _) => {
+                let application = self.running.next_event(endpoint);
+                [endpoint.poll_at(), application].into_iter().flatten().min()
+            }
+            (None, Some(pending)) => Some(pending.start),
+            (None, None) => None,
+        }
+    }
+
+    pub(super) fn sample(&mut self, at: Instant) {
+        let Some(endpoint) = &self.endpoint else { return };
+        let info = endpoint.info();
+        self.samples.push(Sample {
+            at,
+            written: self.running.written(),
+            acked: info.bytes_acked,
+            received: info.bytes_received,
+            retransmitted: endpoint.counters().retrans_segs,
+            cwnd: info.cwnd,
+            ssthresh: info.ssthresh,
+            srtt_us: info.rtt_us,
+            in_flight: info.in_flight,
+            mss: info.mss,
+        });
+    }
+}

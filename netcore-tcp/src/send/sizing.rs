@@ -1,0 +1,89 @@
+//! How large the next packet is: segment size, super-packet goal, small-queue limit.
+
+use crate::endpoint::Endpoint;
+use crate::profile::{Autosizing, SmallQueues};
+
+/// `MAX_TCP_HEADER`: room for all headers.
+const MAX_TCP_HEADER: u64 = 320;
+
+impl Endpoint {
+    /// Segment size now: less when SACK blocks ride along (`tcp_current_mss`).
+    pub(crate) fn current_mss(&self) -> u32 {
+        let sacks = self.sack_option_len();
+        self.cs.mss.saturating_sub(sacks as u32).max(48)
+    }
+
+    /// Largest super-packet in bytes of payload, a multiple of the segment size (`tcp_xmit_size_goal`).
+    pub(crate) fn super_goal(&self, mss: u32) -> u64 {
+        let mss = u64::from(mss);
+        if self.config.gso_max_size == 0 {
+            return mss;
+        }
+        let headers = self.frame.header_len(40) as u64;
+        let mut goal = u64::from(self.config.gso_max_size).saturating_sub(1 + headers);
+        // The sender must be able to send something into half of the peer's window.
+        goal = goal.min((self.snd.max_window >> 1).max(mss));
+        if self.config.profile.autosizing == Autosizing::First
+            && let Some(rate) = self.cs.pacing_rate
+        {
+            let built = (rate.bytes_per_sec() / 2000).max(u64::from(self.config.profile.min_tso_segs) * mss);
+            goal = goal.min(built).min((self.config.profile.limit_output_bytes >> 1).max(mss));
+        } else if self.config.profile.small_queues == SmallQueues::Constant {
+            goal = goal.min(self.config.profile.limit_output_bytes >> 1);
+        }
+        let segments = (goal / mss).clamp(1, u64::from(self.config.gso_max_segs));
+        segments * mss
+    }
+
+    /// Most segments of the packet sent next (`tcp_tso_segs`).
+    pub(crate) fn autosize(&self, mss: u32) -> u32 {
+        let p = &self.config.profile;
+        let whole = self.config.gso_max_size;
+        if whole == 0 {
+            return 1;
+        }
+        let most = u32::from(self.config.gso_max_segs);
+        let refined = matches!(p.autosizing, Autosizing::Refined | Autosizing::RttTerm);
+        let (true, Some(rate)) = (refined, self.cs.pacing_rate) else {
+            return (whole / mss.max(1)).clamp(1, most);
+        };
+        let mut bytes = rate.bytes_per_sec() >> p.pacing_shift.min(63);
+        if p.autosizing == Autosizing::RttTerm {
+            let shift = self.rtt.min_rtt_us().unwrap_or(u32::MAX) >> 9;
+            if shift < 32 {
+                bytes += u64::from(whole >> shift);
+            }
+            bytes = bytes.min(u64::from(whole));
+        } else {
+            bytes = bytes.min(u64::from(whole).saturating_sub(1 + MAX_TCP_HEADER));
+        }
+        let least = if self.cc_custom { self.cc.min_tso_segs(&self.cs) } else { p.min_tso_segs };
+        ((bytes / u64::from(mss.max(1))) as u32).max(least).clamp(1, most)
+    }
+
+    /// Whether `truesize` more bytes would stay below; a packet is refused if what is there already exceeds the limit
+    /// (`tcp_small_queue_check`).
+    pub(crate) fn small_queue_full(&self, truesize: u64, retransmission: bool) -> bool {
+        let p = &self.config.profile;
+        let by_rate = self.cs.pacing_rate.map_or(u64::MAX, |rate| rate.bytes_per_sec() >> p.pacing_shift.min(63));
+        let limit = match p.small_queues {
+            SmallQueues::Unlimited => return false,
+            SmallQueues::Constant => p.limit_output_bytes,
+            SmallQueues::Rate => truesize.max(by_rate),
+            SmallQueues::Floor => by_rate.max(p.limit_output_bytes),
+            SmallQueues::Ceiling => (2 * truesize).max(by_rate).min(p.limit_output_bytes),
+        };
+        let modern = p.is_rack();
+        let limit = if modern && retransmission { limit << 1 } else { limit };
+        if self.snd.below.charged() <= limit {
+            return false;
+        }
+        // One packet in the network may always be joined by another: ACKs depend on it.
+        !(modern && self.snd.skb_ends.len() <= 1)
+    }
+
+    /// Memory that a packet of `payload` bytes is charged with.
+    pub(crate) const fn truesize(&self, payload: u64) -> u64 {
+        payload + self.config.profile.skb_overhead as u64
+    }
+}
