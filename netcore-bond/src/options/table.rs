@@ -253,6 +253,6 @@ pub const OPTIONS: &[OptionDescription] = &[
 ];
 
 /// The option of this name, an alias included.
-pub fn find(name: &str) -> Option<&'static OptionDescription> {
+pub(super) fn find(name: &str) -> Option<&'static OptionDescription> {
     OPTIONS.iter().find(|option| option.name == name || option.aliases.contains(&name))
 }

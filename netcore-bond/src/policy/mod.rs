@@ -1,6 +1,6 @@
 //! Which member carries a packet.
 //!
-//! [`RoundRobin`] and [`Hash`] are what Linux has; [`FnPolicy`] makes a policy of a closure, and any [`XmitPolicy`] can be given
+//! [`RoundRobin`] and [`Hash`](struct@Hash) are what Linux has; [`FnPolicy`] makes a policy of a closure, and any [`XmitPolicy`] can be given
 //! to a bond ([`Bond::set_policy`](crate::Bond::set_policy)).
 
 mod hash;
