@@ -11,8 +11,8 @@ const CHECKSUMS: Features =
 enum Choice {
     /// To this member.
     Member(usize),
-    /// To this member, with its own address as source.
-    As(usize),
+    /// To this member, with this source address.
+    As(usize, MacAddress),
     /// To every member that can send.
     All,
     /// There is none: it is lost.
@@ -50,7 +50,7 @@ impl<D: Driver> Bond<D> {
                     taken += 1;
                     continue;
                 }
-                Choice::Member(index) | Choice::As(index) => index,
+                Choice::Member(index) | Choice::As(index, _) => index,
             };
             if self.members[index].stages[q].len() >= STAGE {
                 self.flush(index, queue, now);
@@ -75,7 +75,9 @@ impl<D: Driver> Bond<D> {
             }
             let Some(mut packet) = burst.pop() else { break };
             taken += 1;
-            if matches!(choice, Choice::As(_)) && !self.write_source(&mut packet, self.members[index].address) {
+            if let Choice::As(_, source) = choice
+                && !self.write_source(&mut packet, source)
+            {
                 self.counters.tx_dropped += 1;
                 self.cache.put(packet);
                 continue;
@@ -104,7 +106,11 @@ impl<D: Driver> Bond<D> {
             Mode::BalanceRr | Mode::BalanceXor | Mode::Ieee8023ad => match self.policy.select(packet, &self.view) {
                 Some(chosen) => {
                     let index = usize::from(self.view_of[chosen]);
-                    if self.source_per_member { Choice::As(index) } else { Choice::Member(index) }
+                    if self.source_per_member {
+                        Choice::As(index, self.members[index].permanent)
+                    } else {
+                        Choice::Member(index)
+                    }
                 }
                 None => Choice::None,
             },
@@ -117,27 +123,31 @@ impl<D: Driver> Bond<D> {
                 let index = self.choose_adaptive(packet, now);
                 match index.filter(|&i| self.members[i].can_send()) {
                     Some(index) if Some(self.members[index].id) == self.current => Choice::Member(index),
-                    Some(index) => Choice::As(index),
+                    Some(index) => Choice::As(index, self.members[index].address),
                     None => Choice::None,
                 }
             }
         }
     }
 
+    /// Writes the source address of a frame; in an ARP reply of a balance-alb bond the sender's address, too, which is where
+    /// the peer will send to.
     fn write_source(&mut self, packet: &mut Packet, mac: MacAddress) -> bool {
-        if !packet.is_head_writable() && packet.make_writable(12.min(packet.len()), &mut self.cache).is_err() {
+        let arp = self.options.mode == Mode::BalanceAlb && packet.head().get(12..14) == Some(&[0x08, 0x06]);
+        let reach = if arp { 28 } else { 12 };
+        if packet.len() < reach {
             return false;
         }
-        match packet.head_mut() {
-            Ok([_, _, _, _, _, _, source @ ..]) => match source.first_chunk_mut() {
-                Some(source) => {
-                    *source = mac.0;
-                    true
-                }
-                None => false,
-            },
-            _ => false,
+        let ready = packet.is_head_writable() && packet.head_len() >= reach;
+        if !ready && packet.make_writable(reach, &mut self.cache).is_err() {
+            return false;
         }
+        let Ok(head) = packet.head_mut() else { return false };
+        head[6..12].copy_from_slice(&mac.0);
+        if arp {
+            head[22..28].copy_from_slice(&mac.0);
+        }
+        true
     }
 
     #[inline]

@@ -6,7 +6,7 @@ mod tlb;
 use super::{Bond, Slave, frames};
 use crate::options::Mode;
 use alloc::vec::Vec;
-use netcore::{Driver, Instant, MacAddress, Packet, XmitPolicy as _};
+use netcore::{Driver, Instant, MacAddress, Packet};
 use rlb::Client;
 use tlb::Flow;
 

@@ -184,21 +184,21 @@ fn an_8023ad_bond_aggregates_and_sends_no_slow_protocol_among_data() {
 }
 
 #[test]
-fn before_lacp_has_agreed_no_data_goes_out() {
+fn without_a_partner_one_port_serves_alone() {
     let mut b = Bench::new("mode 802.3ad", 2);
-    for _ in 0..19 {
+    for _ in 0..100 {
         b.run(100);
         b.send(4);
     }
-    assert_eq!(b.sent(), [0, 0]);
+    assert!(b.sent()[0] > 0 && b.sent()[1] == 0, "{:?}", b.sent());
 }
 
 #[test]
 fn lacp_keeps_its_pace_without_any_data() {
-    let mut b = Bench::new("mode 802.3ad lacp_rate fast", 2);
+    let mut b = Bench::new("mode 802.3ad", 2);
     switch(&mut b, 12_000);
     let before = b.bond.lacp().unwrap().statistics().lacpdu_tx;
-    // The switch asks for the long timeout: one LACPDU each 30 s and port.
+    // Both ask for the long timeout: one LACPDU each 30 s and port.
     switch(&mut b, 600_000);
     let sent = b.bond.lacp().unwrap().statistics().lacpdu_tx - before;
     assert!((2 * 19..=2 * 21).contains(&sent), "{sent}");

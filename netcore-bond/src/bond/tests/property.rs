@@ -80,12 +80,17 @@ proptest! {
                 *copies.entry(u32::from_be_bytes(frame[50..54].try_into().unwrap())).or_default() += 1;
             }
         }
-        if *mode != Mode::Broadcast {
+        if mode != Mode::Broadcast {
             prop_assert!(copies.values().all(|n| *n == 1));
             let lost: u64 = b.bond.members().map(|m| m.counters.tx_dropped).sum::<u64>() + b.bond.counters().tx_dropped;
             prop_assert_eq!(copies.len() as u64 + lost + departed.1, taken as u64);
         }
     }
+
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     /// Two 802.3ad bonds whose links lose, double and delay frames and come and go agree once the links are steady.
     #[test]
