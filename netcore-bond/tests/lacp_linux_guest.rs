@@ -12,7 +12,6 @@ use netcore_test::guest::{Guest, GuestBuilder, GuestFiles};
 use std::time::Duration;
 
 const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
-const HEALTHY: u8 = 0x3f;
 
 fn port_address(port: u16) -> MacAddress {
     MacAddress([2, 0, 0, 0, 1, port as u8])
@@ -30,6 +29,8 @@ struct Bench {
     guest: Guest,
     lacp: Lacp,
     start: std::time::Instant,
+    /// State of a port that is in use.
+    healthy: u8,
     /// Frames pass, per link; the test sees what the guest sends all the same.
     passes: [bool; 2],
     heard: [Heard; 2],
@@ -40,8 +41,8 @@ struct Bench {
     record: Option<CaptureWriter<Vec<u8>>>,
 }
 
-fn system(now: Instant) -> Lacp {
-    let mut lacp = Lacp::new(LacpConfig { lacp_rate: LacpRate::Fast, ..LacpConfig::new(OURS) }).unwrap();
+fn system(now: Instant, lacp_rate: LacpRate) -> Lacp {
+    let mut lacp = Lacp::new(LacpConfig { lacp_rate, ..LacpConfig::new(OURS) }).unwrap();
     for port in 1..=2 {
         lacp.add_port(&PortConfig::new(port_address(port)), LinkState::up(1000), now).unwrap();
     }
@@ -160,7 +161,7 @@ impl Bench {
     fn is_healthy(&self, link: usize) -> bool {
         let port = &self.lacp.ports()[link];
         let heard = self.heard[link];
-        [port.actor().state().bits(), port.partner().state().bits(), heard.state, heard.of_us] == [HEALTHY; 4]
+        [port.actor().state().bits(), port.partner().state().bits(), heard.state, heard.of_us] == [self.healthy; 4]
             && self.lacp.distributes(port)
     }
 
@@ -192,8 +193,9 @@ fn bench() -> Option<Bench> {
     });
     let mut bench = Bench {
         guest,
-        lacp: system(Instant::ZERO),
+        lacp: system(Instant::ZERO, LacpRate::Fast),
         start: std::time::Instant::now(),
+        healthy: 0x3f,
         passes: [true; 2],
         heard: [Heard::default(); 2],
         last_sent: [Instant::ZERO; 2],
@@ -281,11 +283,11 @@ fn a_linux_bond_and_this_system_agree_and_recover_in_time() {
 
     // The partner restarts.
     bench.passes = [true; 2];
-    bench.lacp = self::system(bench.now());
+    bench.lacp = self::system(bench.now(), LacpRate::Fast);
     let took = bench.until("restart", secs(10), Bench::both_healthy);
     println!("after a restart of the partner that was given up, in sync in {took:?}");
     bench.run(secs(1));
-    bench.lacp = self::system(bench.now());
+    bench.lacp = self::system(bench.now(), LacpRate::Fast);
     bench.heard = [Heard::default(); 2];
     let took = bench.until("restart", secs(10), Bench::both_healthy);
     println!("after a restart of the partner in use, in sync in {took:?}");
@@ -329,5 +331,15 @@ fn a_linux_bond_and_this_system_agree_and_recover_in_time() {
     bench.ping();
     let proc = bench.command("cat /proc/net/bonding/bond0");
     assert_eq!(values(&proc, "Number of ports:"), ["2"], "{proc}");
+
+    // Both ends slow.
+    bench.command(
+        "ip link set bond0 down && echo slow > /sys/class/net/bond0/bonding/lacp_rate && ip link set bond0 up",
+    );
+    bench.lacp = self::system(bench.now(), LacpRate::Slow);
+    (bench.healthy, bench.heard) = (0x3d, [Heard::default(); 2]);
+    let took = bench.until("slow", secs(40), Bench::both_healthy);
+    println!("both slow, in sync in {took:?}");
+    bench.ping();
     assert_eq!(bench.stray, 0, "the guest never sends where nobody takes it in");
 }

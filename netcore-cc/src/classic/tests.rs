@@ -77,7 +77,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<u32>().prop_map(Some),
     ];
     let acked = prop_oneof![8 => 1_u32..3, 1 => Just(0), 1 => 0_u32..100, 1 => any::<u32>()];
-    let window = prop_oneof![4 => 1_u32..400, 1 => any::<u32>()];
+    let window = prop_oneof![6 => 1_u32..400, 1 => any::<u32>(), 1 => Just(0)];
     let other = prop_oneof![4 => 1_u32..400, 1 => any::<u32>()];
     prop_oneof![
         40 => (1_u32..60, acked, rtt, gap, prop_oneof![Just(1448_u32), Just(0), any::<u32>()], prop::bool::weighted(0.95), prop::bool::weighted(0.95))
