@@ -399,7 +399,7 @@ impl<D: Driver> Bond<D> {
                 }
                 _ => true,
             };
-            if m.can_send() && in_aggregate || all && in_aggregate {
+            if in_aggregate && (all || m.can_send()) {
                 self.view.push(m.view());
                 self.view_of.push(i as u16);
             }
