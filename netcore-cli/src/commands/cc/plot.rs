@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     traces: Vec<PathBuf>,
 
     /// Algorithm on the synthetic path, or with traces the one that replays them; may be given more than once
-    #[arg(long = "profile", value_name = "NAME", default_value = "linux-current")]
+    #[arg(long = "profile", value_name = "NAME", default_value = "linux-current", value_parser = super::profile_parser())]
     profiles: Vec<String>,
 
     /// Rate of the synthetic path's bottleneck, Mbit/s
@@ -37,11 +37,11 @@ pub(crate) struct Arguments {
     seconds: u64,
 
     /// Ticks per second
-    #[arg(long)]
+    #[arg(long, value_parser = super::hz_parser())]
     hz: Option<u32>,
 
     /// Set a module parameter, such as hystart=0; may be given more than once
-    #[arg(long = "set", value_name = "NAME=VALUE")]
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = super::setting)]
     settings: Vec<String>,
 
     /// File to write, .svg or .png
