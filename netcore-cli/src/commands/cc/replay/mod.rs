@@ -58,6 +58,8 @@ pub(super) struct Outcome {
     pub(super) first_mismatch: Option<String>,
     /// Time in µs, window, threshold.
     pub(super) windows: Vec<(u64, u32, Option<u32>)>,
+    /// Time of the last event, µs.
+    pub(super) end_us: u64,
     /// Thresholds that reductions and slow-start exits set: ours, the kernel's.
     pub(super) thresholds: Vec<(u32, u32)>,
     /// Why the file was not replayed to its end.
@@ -78,6 +80,7 @@ impl Outcome {
     }
 
     fn window(&mut self, t_us: u64, cwnd: u32, ssthresh: Option<u32>) {
+        self.end_us = self.end_us.max(t_us);
         if self.windows.last().is_none_or(|last| (last.1, last.2) != (cwnd, ssthresh)) {
             self.windows.push((t_us, cwnd, ssthresh));
         }
