@@ -102,7 +102,8 @@ impl Batch for GroBatch {
             if self.verified {
                 packet.set_receive_checksum(ReceiveChecksum::Unnecessary { levels: 2 });
             }
-            packet.set_hash(Some((i % self.flows) as u32), true);
+            // Not 0, which stands for "no hash".
+            packet.set_hash(Some((i % self.flows) as u32 + 1), true);
             self.burst.push(packet);
         }
         self.frames.len()

@@ -16,9 +16,13 @@ extern crate std;
 
 pub mod gro;
 pub mod gso;
+mod layout;
 mod protocols;
 
-pub use gro::{BucketHash, Gro, GroConfig, GroConfigError, GroCounters, GroRules, GroTable, IpIdRule};
+pub use gro::{
+    BucketHash, CellCounters, FlowCounters, Gro, GroCells, GroConfig, GroConfigError, GroCounters, GroFlow, GroRules,
+    GroTable, IpIdRule, UdpGro,
+};
 pub use gso::{GsoCounters, SoftwareSegmenter};
 pub use protocols::{ProtocolId, Protocols, RegisterError};
 
