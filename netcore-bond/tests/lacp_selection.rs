@@ -352,3 +352,51 @@ fn a_cable_moved_to_another_port_takes_the_partner_along() {
     assert_eq!(world.distributing(0), [2]);
     assert_eq!(world.systems[0].ports()[0].partner().system(), MacAddress::default(), "it is elsewhere");
 }
+
+#[test]
+fn systems_that_chose_different_aggregators_agree_within_ten_seconds() {
+    for better in [0, 1] {
+        let mut world = World::new(2, |n, c| LacpConfig { ad_actor_sys_prio: if n == better { 1 } else { 2 }, ..c });
+        let slow = LinkState::up(100);
+        world.cable(0, 1, LinkState::DOWN);
+        world.cable(0, 1, LinkState::DOWN);
+        world.run(10);
+        // Each end sees another link first, hears nothing, and uses it.
+        world.link((0, 1), GIG);
+        world.link((1, 2), slow);
+        world.run(1);
+        world.link((0, 2), slow);
+        world.link((1, 1), GIG);
+        let cables = std::mem::take(&mut world.cables);
+        world.run(8);
+        // The cables carry frames at last, the slow one a little sooner to one end, the fast one to the other.
+        world.cables = cables;
+        world.run(60);
+        assert!(!world.distributing(0).is_empty());
+        assert_eq!(world.distributing(0), world.distributing(1), "better {better}");
+    }
+}
+
+#[test]
+fn the_worse_system_follows_the_better_one() {
+    for better in [0, 1] {
+        let mut world = World::new(2, |n, c| LacpConfig {
+            ad_actor_sys_prio: if n == better { 1 } else { 2 },
+            ad_select: AdSelect::Prio,
+            ..c
+        });
+        world.cable(0, 1, GIG);
+        world.cable(0, 1, LinkState::up(100));
+        // Each wants another one.
+        world.systems[0].set_port_priority(1, 1000, Instant::ZERO).unwrap();
+        world.systems[1].set_port_priority(2, 1000, Instant::ZERO).unwrap();
+        world.run(4);
+        let keys = |world: &World| [0, 1].map(|n| world.systems[n].active_aggregator().unwrap().actor_key);
+        assert_eq!(keys(&world), [9, 7]);
+        world.run(16);
+        let wanted = [1, 2][better];
+        assert_eq!((world.distributing(0), world.distributing(1)), (vec![wanted], vec![wanted]));
+        world.run(300);
+        assert_eq!((world.distributing(0), world.distributing(1)), (vec![wanted], vec![wanted]));
+    }
+}

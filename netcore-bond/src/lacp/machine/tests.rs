@@ -311,6 +311,12 @@ fn with_independent_control_distribution_follows_the_partners_collecting() {
     assert!(mux(&mut port, apart, at(3)) && port.mux == MuxState::Collecting && !port.active && port.collecting);
     port.partner = partner(0x05);
     assert!(mux(&mut port, apart, at(4)) && port.mux == MuxState::Attached && !port.collecting);
+    // Synchronization lost at this end, because the aggregator is no longer the active one.
+    (port.mux, port.partner) = (MuxState::Distributing, partner(0x3d));
+    let idle = Control { active: false, ..apart };
+    port.set_actor(LacpState::SYNCHRONIZATION, false);
+    assert!(mux(&mut port, idle, at(5)) && port.mux == MuxState::Collecting);
+    assert!(mux(&mut port, idle, at(6)) && port.mux == MuxState::Attached && !port.in_sync());
 }
 
 #[test]
