@@ -1,5 +1,6 @@
 //! The published experiments.
 
+mod fq_tso;
 mod vxlan_gro;
 
 use crate::experiment::Experiment;
@@ -51,6 +52,18 @@ pub enum LabError {
     /// An offload setting is out of range.
     #[error(transparent)]
     Gro(#[from] netcore_offload::GroConfigError),
+    /// A lab could not be set up.
+    #[error(transparent)]
+    Topology(#[from] crate::topology::TopologyError),
+    /// A lab could not be built.
+    #[error(transparent)]
+    Engine(#[from] crate::engine::EngineError),
+    /// A connection's configuration is wrong.
+    #[error(transparent)]
+    Connection(#[from] netcore_tcp::ConfigError),
+    /// A qdisc's options are wrong.
+    #[error(transparent)]
+    Qdisc(#[from] netcore::QdiscError),
 }
 
 /// An experiment that was published.
