@@ -23,6 +23,10 @@ mod explore {
         if env("NEW", 0) == 1 {
             profile = Profile::linux_current();
         }
+        if let Ok(shift) = std::env::var("SHIFT") {
+            profile.autosizing = Autosizing::Refined;
+            profile.pacing_shift = shift.parse().unwrap();
+        }
         profile.skb_overhead = env("OVERHEAD", 1280) as u32;
         let case = Case {
             profile,
