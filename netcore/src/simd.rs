@@ -3,13 +3,25 @@
 /// Fetches a cache line; any address will do.
 #[inline(always)]
 pub(crate) fn prefetch_line(address: *const u8) {
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: `prfm` is a hint without effect on memory, registers or flags.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) address, options(nostack, preserves_flags, readonly));
+    }
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of every x86-64 processor, and a prefetch of any address is a hint without effect on memory.
     unsafe {
         core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = address;
+}
+
+/// Asks the processor for the cache line that `value` starts in, a few hundred cycles before it is needed: what is looked up for
+/// the next packets of a burst while this one is worked on.
+#[inline(always)]
+pub fn prefetch<T: ?Sized>(value: &T) {
+    prefetch_line(core::ptr::from_ref(value).cast());
 }
 
 /// True if `a` and `b` have the same bits wherever `mask` has ones. `N` is a multiple of 16.

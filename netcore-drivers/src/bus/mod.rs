@@ -3,11 +3,14 @@
 //! | back end | registers | DMA | feature |
 //! | --- | --- | --- | --- |
 //! | `crate::model` | calls into a model in this process | memory registered with it | `model` |
+//! | `qtest` | QEMU's qtest protocol | a memfd that QEMU maps as guest memory | `qtest` |
 //!
 //! A bus is driven by one owner at a time and only on the control path: the data path uses the [`Mmio`] window and the
 //! [`DmaBlock`](crate::dma::DmaBlock)s that it got from it.
 
 pub mod pci;
+#[cfg(feature = "qtest")]
+pub mod qtest;
 
 use crate::error::NicError;
 use crate::mmio::Mmio;

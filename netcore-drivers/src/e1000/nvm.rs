@@ -17,6 +17,9 @@ const STEP: Duration = Duration::from_micros(5);
 
 impl<F: Format> Family<F> {
     pub(super) fn check_nvm(&mut self) -> Result<(), NicError> {
+        if self.csr.read(EECD)? & eecd::PRES == 0 {
+            return Err(NicError::NvmAbsent);
+        }
         nvm::check(|word| self.read_nvm(word))
     }
 

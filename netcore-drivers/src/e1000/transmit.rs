@@ -14,6 +14,8 @@ const LIMIT_PCIX: u32 = 2015;
 const SEGMENTS_PER_BUFFER: u32 = 4;
 /// Smallest segment size that is left to hardware; no datasheet has a lower bound, and below it software is as good.
 const MIN_MSS: u16 = 64;
+/// Shortest frame of the 82574, which pads the rest itself (Linux: "the minimum packet size with TCTL.PSP set is 17").
+const MIN_FRAME_82574: u8 = 17;
 /// The `cut` that keeps hardware from reporting a packet before it has read its end.
 const SENTINEL: u8 = 4;
 
@@ -134,6 +136,7 @@ impl TransmitLayout for Transmit {
             data: txd::DEXT | txd::DTYP_DATA | txd::IFCS,
             first_limit: if a.pcix { LIMIT_PCIX } else { LIMIT },
             limit: LIMIT,
+            min_frame: if a.sentinel { 0 } else { MIN_FRAME_82574 },
             ..TransmitPlan::default()
         };
         if let Some(tag) = packet.vlan() {

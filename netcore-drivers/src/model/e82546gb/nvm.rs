@@ -59,6 +59,9 @@ impl Nvm {
     }
 
     fn word(&self, core: &Core, address: u32) -> u16 {
+        if core.faults.nvm_absent {
+            return 0xffff;
+        }
         let word = self.image.get(address as usize).copied().unwrap_or(0xffff);
         if core.faults.nvm_damaged && address == 0x20 { word ^ 0x0100 } else { word }
     }

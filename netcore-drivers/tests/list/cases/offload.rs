@@ -22,9 +22,7 @@ pub fn checksums_are_filled_in(maker: &impl Maker) {
         let mut packet = bench.packet(&ip.build_partial());
         request(&mut packet, &ip);
         packets.push(packet);
-        let mut frame = ip.build();
-        frame.resize(frame.len().max(60), 0);
-        expected.push(frame);
+        expected.push(ip.build());
         // A packet without a request in between keeps its bytes.
         let plain = numbered(PEER, MAC, 80, 9);
         packets.push(bench.packet(&plain));
@@ -33,7 +31,9 @@ pub fn checksums_are_filled_in(maker: &impl Maker) {
     let n = packets.len();
     let seen = bench.transmit(packets, n);
     for (seen, expected) in seen.iter().zip(&expected) {
-        assert!(seen == expected, "{}:\n{seen:02x?}\n{expected:02x?}", bench.expect.name);
+        // Short frames are padded by the driver, or by the part; QEMU's 82574 does not pad.
+        let pad = |frame: &[u8]| [frame, &[0; 60][..60 - frame.len().min(60)]].concat();
+        assert!(pad(seen) == pad(expected), "{}:\n{seen:02x?}\n{expected:02x?}", bench.expect.name);
     }
     bench.assert_no_violations();
     bench.down();
@@ -131,7 +131,11 @@ pub fn super_packets_are_cut_as_software_does(maker: &impl Maker) {
         let plain = numbered(PEER, MAC, 300, 5);
         let mut packets = vec![packet];
         packets.push(bench.packet(&plain));
-        let seen = bench.transmit(packets, expected.len() + 1);
+        let empty = expect.empty_last_segment && ip.payload % mss == 0;
+        let mut seen = bench.transmit(packets, expected.len() + 1 + usize::from(empty));
+        if empty {
+            assert_eq!(seen.remove(expected.len()).len(), ip.headers(), "{}", expect.name);
+        }
         assert_eq!(seen.len(), expected.len() + 1, "{}: {} bytes at {mss}", expect.name, ip.payload);
         for (n, (seen, expected)) in seen.iter().zip(&expected).enumerate() {
             assert!(sums_are_right(seen), "{}: segment {n} of {}", expect.name, ip.payload);
