@@ -97,7 +97,7 @@ pub const EXPERIMENTS: [ExperimentInfo; 5] = [
     ExperimentInfo {
         name: "fq-tso-autosizing",
         published: "netdev, November 2015: fairness of two flows, fq with TSO autosizing on e1000",
-        available: false,
+        available: true,
     },
     ExperimentInfo {
         name: "vxlan-gro-82599",
@@ -116,6 +116,7 @@ pub fn run(name: &str, progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabE
         return Err(LabError::Unknown { name: name.into(), known: known.join(", ") });
     };
     match info.name {
+        "fq-tso-autosizing" => fq_tso::run(progress),
         "vxlan-gro-82599" => vxlan_gro::run(progress),
         _ => Err(LabError::NotYet(info.name)),
     }

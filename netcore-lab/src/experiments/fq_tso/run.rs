@@ -27,6 +27,7 @@ pub(super) struct Case {
     pub(super) queueing: Queueing,
     pub(super) flows: u16,
     pub(super) rate: Rate,
+    pub(super) mtu: u16,
     pub(super) tso: bool,
     pub(super) gso_max_size: u32,
     /// A fixed limit of bytes between qdisc and ring; `None`: adapted as in Linux.
@@ -43,8 +44,6 @@ pub(super) struct Case {
 /// One flow in one second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Second {
-    /// Payload sent, as iperf3 counts it: what the socket took.
-    pub(super) written: f64,
     /// Payload received in order, Mbit/s.
     pub(super) received: f64,
     pub(super) cwnd: u32,
@@ -57,9 +56,7 @@ pub(super) struct Outcome {
     /// By flow, then by second.
     pub(super) flows: Vec<Vec<Second>>,
     pub(super) retransmitted: u64,
-    /// Bytes that may wait between qdisc and ring at the end.
-    pub(super) ring_limit: u64,
-    /// Packets per second handed to the card, all flows.
+    /// Super-packets, or without TSO packets, per second handed to the card, all flows.
     pub(super) packets_per_second: f64,
 }
 
@@ -91,6 +88,7 @@ pub(super) fn ratio(rates: &[f64]) -> f64 {
 
 fn card(case: &Case, name: &str, host: u8) -> NicConfig {
     let mut nic = NicConfig::new(name, mac(host, 0), case.rate);
+    nic.mtu = case.mtu.into();
     nic.tso = case.tso;
     nic.moderation = Moderation { interval: case.moderation, ..Moderation::default() };
     nic
@@ -132,7 +130,7 @@ pub(super) fn run(case: &Case) -> Result<Outcome, LabError> {
         }
         let start = Instant::ZERO + case.stagger * u32::from(n);
         let bulk = Bulk::default();
-        let (there, back) = (path(1, 2, n, 1500), path(1, 2, n, 1500).reversed());
+        let (there, back) = (path(1, 2, n, case.mtu), path(1, 2, n, case.mtu).reversed());
         let seed = u64::from(n) + 1;
         if let Some(host) = lab.get_mut::<Host>(left) {
             host.connect(config.clone(), there, seed, start, Application::Bulk(bulk))?;
@@ -142,11 +140,10 @@ pub(super) fn run(case: &Case) -> Result<Outcome, LabError> {
         }
     }
     let mut flows = vec![Vec::new(); usize::from(case.flows)];
-    let mut before = vec![(0u64, 0u64); usize::from(case.flows)];
+    let mut before = vec![0u64; usize::from(case.flows)];
     for second in 1..=case.seconds {
         lab.run_until(Instant::from_secs(second));
         for (n, list) in flows.iter_mut().enumerate() {
-            let written = lab.get::<Host>(left).map_or(0, |h| h.flows()[n].written());
             let info = lab.get::<Host>(left).and_then(|h| h.flows()[n].endpoint().map(|e| e.info()));
             let received = lab
                 .get::<Host>(right)
@@ -154,21 +151,19 @@ pub(super) fn run(case: &Case) -> Result<Outcome, LabError> {
                 .unwrap_or(0);
             let mbit = |bytes: u64| bytes as f64 * 8.0 / 1e6;
             list.push(Second {
-                written: mbit(written - before[n].0),
-                received: mbit(received - before[n].1),
+                received: mbit(received - before[n]),
                 cwnd: info.map_or(0, |i| i.cwnd),
                 srtt_us: info.and_then(|i| i.rtt_us).unwrap_or(0),
             });
-            before[n] = (written, received);
+            before[n] = received;
         }
     }
-    let host = lab.get_mut::<Host>(left).ok_or(LabError::NotYet("fq-tso-autosizing"))?;
+    let host = lab.get_mut::<Host>(left).ok_or(LabError::NotYet(super::NAME))?;
     let retransmitted = host.flows().iter().filter_map(|f| f.endpoint()).map(|e| e.counters().retrans_segs).sum();
-    if std::env::var("STATS").is_ok() {
-        let mut st = netcore::Statistics::default();
-        host.statistics(&mut st);
-        println!("{st}");
-    }
-    let packets = host.nic(0).map_or(0, |nic| lock(nic).counters().tx_tso);
-    Ok(Outcome { flows, retransmitted, ring_limit: 0, packets_per_second: packets as f64 / case.seconds as f64 })
+    // Without segmentation in the card every frame is a packet.
+    let handed = host.nic(0).map_or(0, |nic| {
+        let counters = lock(nic).counters();
+        if case.tso { counters.tx_tso } else { counters.tx_packets }
+    });
+    Ok(Outcome { flows, retransmitted, packets_per_second: handed as f64 / case.seconds as f64 })
 }
