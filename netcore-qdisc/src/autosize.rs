@@ -112,16 +112,16 @@ impl Autosize {
     /// Linux's `MAX_TCP_HEADER` with tunnels and wireless configured: 128 + 128 + 48, aligned to a cache line.
     pub const MAX_TCP_HEADER: u32 = 320;
 
-    /// netcore's default: [`Send`](AutosizeForm::Send) with an eighth of Linux's time per packet.
+    /// netcore's default: [`Send`](AutosizeForm::Send) with 1/32 of Linux's time per packet.
     ///
     /// A device ring is a FIFO, so flows share it in proportion to what each has in it. With Linux's small queues that is two
     /// or three packets, whatever their size, and the size follows the pacing rate in whole segments: a flow with 5 segments
-    /// per packet gets 5/3 of what one with 3 gets, and keeps it. With `pacing_shift` 13 all flows below 190 Mbit/s send
-    /// packets of [`min_tso_segs`](Autosize::min_tso_segs), so they get equal shares; above 9 Gbit/s packets are as large as
+    /// per packet gets 5/3 of what one with 3 gets, and keeps it. With `pacing_shift` 15 all flows below 760 Mbit/s send
+    /// packets of [`min_tso_segs`](Autosize::min_tso_segs), so they get equal shares; above 17 Gbit/s packets are as large as
     /// Linux's. The bonus for near hosts is left out because it is as large for a slow flow. The cost is packets per second
     /// between these rates.
     pub const fn netcore() -> Self {
-        Self { form: AutosizeForm::Send, pacing_shift: 13, ..Self::linux() }
+        Self { form: AutosizeForm::Send, pacing_shift: 15, ..Self::linux() }
     }
 
     /// Linux 6.18.
@@ -336,13 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn by_default_all_flows_below_190_megabits_send_packets_of_one_size() {
+    fn by_default_all_flows_below_760_megabits_send_packets_of_one_size() {
         let sizes = Autosize::default();
-        for bits in [1_000_000, 40_000_000, 70_000_000, 189_000_000] {
+        for bits in [1_000_000, 40_000_000, 190_000_000, 759_000_000] {
             assert_eq!(sizes.send_segments(&flow(bits, Some(100))), 2, "{bits}");
         }
-        assert_eq!(sizes.send_segments(&flow(1_200_000_000, Some(100))), 12);
-        assert_eq!(sizes.send_segments(&flow(12_000_000_000, Some(100))), 45);
+        assert_eq!(sizes.send_segments(&flow(1_200_000_000, Some(100))), 3);
+        assert_eq!(sizes.send_segments(&flow(12_000_000_000, Some(100))), 31);
     }
 
     #[test]

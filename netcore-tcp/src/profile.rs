@@ -220,11 +220,11 @@ impl Profile {
         }
     }
 
-    /// Linux today, but packets hold an eighth as much time: 1/8192 s at the pacing rate, and no bonus for near hosts. Below
-    /// 190 Mbit/s all flows then send packets of two segments, so that a device ring, which flows share by packets, gives
-    /// them equal shares; above 9 Gbit/s packets are as large as ever. Between, more of them are sent.
+    /// Linux today, but packets hold 1/32768 s at the pacing rate instead of 1/1024, and near hosts get no bonus. Below
+    /// 760 Mbit/s all flows then send packets of two segments, so that a device ring, which flows share by packets, gives
+    /// them equal shares; above 17 Gbit/s packets are as large as ever. Between, more of them are sent.
     pub fn netcore() -> Self {
-        Self { name: "netcore", autosizing: Autosizing::Refined, pacing_shift: 13, ..Self::linux_current() }
+        Self { name: "netcore", autosizing: Autosizing::Refined, pacing_shift: 15, ..Self::linux_current() }
     }
 
     /// Linux 4.3 (2015): counting SACKs, PRR, tail loss probes, refined autosizing, two-packet small queues.
