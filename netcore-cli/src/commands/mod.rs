@@ -4,6 +4,7 @@ mod capture;
 mod cc;
 mod dissect;
 mod gro;
+mod nic;
 mod reproduce;
 
 use clap::Subcommand;
@@ -19,6 +20,7 @@ pub(crate) enum Command {
     Gro(gro::Arguments),
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
+    Nic(nic::Arguments),
     Reproduce(reproduce::Arguments),
 }
 
@@ -28,6 +30,7 @@ impl Command {
             Self::Gro(arguments) => gro::run(arguments),
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
+            Self::Nic(arguments) => nic::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
         }
     }
