@@ -6,7 +6,7 @@
 
 use netcore::wire::{EtherType, EthernetHeader, LacpState, Lacpdu};
 use netcore::{Instant, LinkState, MacAddress};
-use netcore_bond::lacp::{Handled, Lacp, LacpConfig, LacpRate, PortConfig};
+use netcore_bond::lacp::{Handled, Lacp, LacpConfig, LacpError, LacpEvent, LacpRate, MuxState, PortConfig, Timing};
 use netcore_drivers::pcap::{CaptureWriter, Format, LinkType};
 use netcore_test::guest::{Guest, GuestBuilder, GuestFiles};
 use std::time::Duration;
@@ -38,11 +38,17 @@ struct Bench {
     /// Echo requests that came in on each link, and those that came where none may come.
     data: [usize; 2],
     stray: usize,
+    /// The last marker that was answered.
+    marker: Option<u32>,
     record: Option<CaptureWriter<Vec<u8>>>,
 }
 
-fn system(now: Instant, lacp_rate: LacpRate) -> Lacp {
-    let mut lacp = Lacp::new(LacpConfig { lacp_rate, ..LacpConfig::new(OURS) }).unwrap();
+fn fast() -> LacpConfig {
+    LacpConfig { lacp_rate: LacpRate::Fast, ..LacpConfig::new(OURS) }
+}
+
+fn system(now: Instant, config: LacpConfig) -> Lacp {
+    let mut lacp = Lacp::new(config).unwrap();
     for port in 1..=2 {
         lacp.add_port(&PortConfig::new(port_address(port)), LinkState::up(1000), now).unwrap();
     }
@@ -76,9 +82,11 @@ impl Bench {
                     continue;
                 }
                 let now = self.now();
-                match self.lacp.handle(link as u16 + 1, frame, now).unwrap() {
-                    Handled::Pass => self.answer(link, frame),
-                    _ => self.record(frame),
+                match self.lacp.handle(link as u16 + 1, frame, now) {
+                    Ok(Handled::Pass) => self.answer(link, frame),
+                    Ok(_) => self.record(frame),
+                    Err(LacpError::NoSuchPort { .. }) => {}
+                    Err(error) => panic!("{error}"),
                 }
             }
         }
@@ -92,7 +100,11 @@ impl Bench {
                 self.guest.nic(link).send(&frame.bytes);
             }
         }
-        while self.lacp.next_event().is_some() {}
+        while let Some(event) = self.lacp.next_event() {
+            if let LacpEvent::MarkerResponse { transaction, .. } = event {
+                self.marker = Some(transaction);
+            }
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
 
@@ -193,7 +205,7 @@ fn bench() -> Option<Bench> {
     });
     let mut bench = Bench {
         guest,
-        lacp: system(Instant::ZERO, LacpRate::Fast),
+        lacp: system(Instant::ZERO, fast()),
         start: std::time::Instant::now(),
         healthy: 0x3f,
         passes: [true; 2],
@@ -201,6 +213,7 @@ fn bench() -> Option<Bench> {
         last_sent: [Instant::ZERO; 2],
         data: [0; 2],
         stray: 0,
+        marker: None,
         record,
     };
     let b = "/sys/class/net/bond0/bonding";
@@ -283,16 +296,38 @@ fn a_linux_bond_and_this_system_agree_and_recover_in_time() {
 
     // The partner restarts.
     bench.passes = [true; 2];
-    bench.lacp = self::system(bench.now(), LacpRate::Fast);
+    bench.lacp = self::system(bench.now(), fast());
     let took = bench.until("restart", secs(10), Bench::both_healthy);
     println!("after a restart of the partner that was given up, in sync in {took:?}");
     bench.run(secs(1));
-    bench.lacp = self::system(bench.now(), LacpRate::Fast);
+    bench.lacp = self::system(bench.now(), fast());
     bench.heard = [Heard::default(); 2];
     let took = bench.until("restart", secs(10), Bench::both_healthy);
     println!("after a restart of the partner in use, in sync in {took:?}");
     assert!(took <= secs(5));
     bench.ping();
+
+    // A partner without ticks, and with independent control.
+    let apart = LacpConfig { coupled_control: false, timing: Timing::EventDriven, ..fast() };
+    bench.lacp = self::system(bench.now(), apart);
+    bench.heard = [Heard::default(); 2];
+    let took = bench.until("independent", secs(10), Bench::both_healthy);
+    println!("with independent control, event driven, in sync in {took:?}");
+    assert!((0..2).all(|i| bench.lacp.ports()[i].mux_state() == MuxState::Distributing) && took <= secs(5));
+    bench.ping();
+    let transaction = bench.lacp.send_marker(1).unwrap();
+    let took = bench.until("marker", secs(1), |b| b.marker == Some(transaction));
+    println!("Linux answered a marker in {took:?}");
+
+    // A port that leaves says so.
+    let now = bench.now();
+    bench.lacp.remove_port(2, now).unwrap();
+    let took = bench.until("goodbye", secs(1), |b| b.heard[1].state & 0x30 == 0);
+    println!("Linux stopped {took:?} after a port had left");
+    let now = bench.now();
+    bench.lacp.add_port(&PortConfig::new(port_address(2)), LinkState::up(1000), now).unwrap();
+    let took = bench.until("return", secs(10), Bench::both_healthy);
+    println!("the port came back, in sync in {took:?}");
 
     // The rate that the guest shall send at.
     let now = bench.now();
@@ -336,7 +371,7 @@ fn a_linux_bond_and_this_system_agree_and_recover_in_time() {
     bench.command(
         "ip link set bond0 down && echo slow > /sys/class/net/bond0/bonding/lacp_rate && ip link set bond0 up",
     );
-    bench.lacp = self::system(bench.now(), LacpRate::Slow);
+    bench.lacp = self::system(bench.now(), LacpConfig::new(OURS));
     (bench.healthy, bench.heard) = (0x3d, [Heard::default(); 2]);
     let took = bench.until("slow", secs(40), Bench::both_healthy);
     println!("both slow, in sync in {took:?}");
