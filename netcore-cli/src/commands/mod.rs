@@ -5,6 +5,7 @@ mod cc;
 mod dissect;
 mod gro;
 mod gso;
+mod nic;
 mod reproduce;
 mod run;
 
@@ -22,6 +23,7 @@ pub(crate) enum Command {
     Gso(gso::Arguments),
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
+    Nic(nic::Arguments),
     Reproduce(reproduce::Arguments),
     Run(run::Arguments),
 }
@@ -33,6 +35,7 @@ impl Command {
             Self::Gso(arguments) => gso::run(arguments),
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
+            Self::Nic(arguments) => nic::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
             Self::Run(arguments) => run::run(arguments),
         }
