@@ -5,6 +5,7 @@ mod cc;
 mod dissect;
 mod gro;
 mod gso;
+mod nic;
 mod reproduce;
 
 use clap::Subcommand;
@@ -21,6 +22,7 @@ pub(crate) enum Command {
     Gso(gso::Arguments),
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
+    Nic(nic::Arguments),
     Reproduce(reproduce::Arguments),
 }
 
@@ -31,6 +33,7 @@ impl Command {
             Self::Gso(arguments) => gso::run(arguments),
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
+            Self::Nic(arguments) => nic::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
         }
     }
