@@ -49,18 +49,6 @@ pub enum LabError {
     /// A pool could not be made.
     #[error(transparent)]
     Pool(#[from] netcore::PoolConfigError),
-    /// A connection's configuration is wrong.
-    #[error(transparent)]
-    Connection(#[from] netcore_tcp::ConfigError),
-    /// A lab could not be set up.
-    #[error(transparent)]
-    Topology(#[from] crate::topology::TopologyError),
-    /// A lab could not be built.
-    #[error(transparent)]
-    Engine(#[from] crate::engine::EngineError),
-    /// A run did not come to its end.
-    #[error("the experiment broke: {0}")]
-    Broken(&'static str),
     /// An offload setting is out of range.
     #[error(transparent)]
     Gro(#[from] netcore_offload::GroConfigError),
@@ -73,6 +61,9 @@ pub enum LabError {
     /// A connection's configuration is wrong.
     #[error(transparent)]
     Connection(#[from] netcore_tcp::ConfigError),
+    /// A run did not come to its end.
+    #[error("the experiment broke: {0}")]
+    Broken(&'static str),
     /// A qdisc's options are wrong.
     #[error(transparent)]
     Qdisc(#[from] netcore::QdiscError),
