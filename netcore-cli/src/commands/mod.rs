@@ -1,5 +1,6 @@
 //! One module per subcommand.
 
+mod bond;
 mod capture;
 mod cc;
 mod dissect;
@@ -17,6 +18,7 @@ const DAMAGED: u8 = 3;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Gro(gro::Arguments),
+    Bond(bond::Arguments),
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
     Reproduce(reproduce::Arguments),
@@ -26,6 +28,7 @@ impl Command {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Gro(arguments) => gro::run(arguments),
+            Self::Bond(arguments) => bond::run(arguments),
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),

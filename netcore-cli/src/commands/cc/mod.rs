@@ -3,6 +3,8 @@
 mod plot;
 mod replay;
 
+pub(in crate::commands) use plot::{COLOURS, png};
+
 use clap::Subcommand;
 use netcore_cc::Profile;
 use std::process::ExitCode;
