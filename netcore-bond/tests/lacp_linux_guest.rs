@@ -6,7 +6,9 @@
 
 use netcore::wire::{EtherType, EthernetHeader, LacpState, Lacpdu};
 use netcore::{Instant, LinkState, MacAddress};
-use netcore_bond::lacp::{Handled, Lacp, LacpConfig, LacpError, LacpEvent, LacpRate, MuxState, PortConfig, Timing};
+use netcore_bond::lacp::{
+    AdSelect, Handled, Lacp, LacpConfig, LacpError, LacpEvent, LacpRate, MuxState, PortConfig, Timing,
+};
 use netcore_drivers::pcap::{CaptureWriter, Format, LinkType};
 use netcore_test::guest::{Guest, GuestBuilder, GuestFiles};
 use std::time::Duration;
@@ -49,8 +51,8 @@ fn fast() -> LacpConfig {
 
 fn system(now: Instant, config: LacpConfig) -> Lacp {
     let mut lacp = Lacp::new(config).unwrap();
-    for port in 1..=2 {
-        lacp.add_port(&PortConfig::new(port_address(port)), LinkState::up(1000), now).unwrap();
+    for (port, speed) in [(1, 1000), (2, if config.ad_select == AdSelect::Prio { 10_000 } else { 1000 })] {
+        lacp.add_port(&PortConfig::new(port_address(port)), LinkState::up(speed), now).unwrap();
     }
     lacp.open(now);
     lacp
@@ -189,23 +191,19 @@ impl Bench {
     }
 }
 
-fn bench() -> Option<Bench> {
+fn bench(second_nic: &str, config: LacpConfig) -> Option<Bench> {
     let files = GuestFiles::find()?;
     let nic = |n: u8| [0x52, 0x54, 0, 0x12, 0x34, 0x56 + n];
-    let guest = GuestBuilder::new(files)
-        .module("igb", "")
-        .module("bonding", "max_bonds=0")
-        .nic("igb", nic(0))
-        .nic("igb", nic(1))
-        .boot()
-        .unwrap();
+    let builder = GuestBuilder::new(files).module("igb", "").module("virtio_pci", "").module("virtio_net", "");
+    let builder = builder.module("bonding", "max_bonds=0").nic("igb", nic(0)).nic(second_nic, nic(1));
+    let guest = builder.boot().unwrap();
     let record = std::env::var_os("NETCORE_WRITE_FIXTURES").map(|_| {
         CaptureWriter::new(Vec::new(), Format::Pcap(netcore_drivers::pcap::Precision::Nanos), LinkType::ETHERNET)
             .unwrap()
     });
     let mut bench = Bench {
         guest,
-        lacp: system(Instant::ZERO, fast()),
+        lacp: system(Instant::ZERO, config),
         start: std::time::Instant::now(),
         healthy: 0x3f,
         passes: [true; 2],
@@ -219,7 +217,9 @@ fn bench() -> Option<Bench> {
     let b = "/sys/class/net/bond0/bonding";
     for line in [
         "echo +bond0 > /sys/class/net/bonding_masters".to_string(),
-        format!("echo 802.3ad > {b}/mode && echo fast > {b}/lacp_rate && echo 100 > {b}/miimon"),
+        format!(
+            "echo 802.3ad > {b}/mode && echo fast > {b}/lacp_rate && echo 100 > {b}/miimon && echo 1000 > {b}/ad_actor_sys_prio"
+        ),
         format!("for i in eth0 eth1; do ip link set $i down; echo +$i > {b}/slaves; done"),
         "ip link set bond0 up && ip addr add 10.9.0.1/24 dev bond0".to_string(),
     ] {
@@ -239,7 +239,7 @@ const fn secs(s: u64) -> Duration {
 
 #[test]
 fn a_linux_bond_and_this_system_agree_and_recover_in_time() {
-    let Some(mut bench) = bench() else { return };
+    let Some(mut bench) = bench("igb", fast()) else { return };
 
     // Start: both ends in sync, one aggregator, two ports.
     let took = bench.until("start", secs(20), Bench::both_healthy);
@@ -377,4 +377,30 @@ fn a_linux_bond_and_this_system_agree_and_recover_in_time() {
     println!("both slow, in sync in {took:?}");
     bench.ping();
     assert_eq!(bench.stray, 0, "the guest never sends where nobody takes it in");
+}
+
+#[test]
+fn a_linux_bond_that_chose_another_link_is_followed() {
+    let mine = |ad_actor_sys_prio| LacpConfig { ad_select: AdSelect::Prio, ad_actor_sys_prio, ..fast() };
+    // A second kind of link: another key, another aggregator.
+    let Some(mut bench) = bench("virtio-net-pci,speed=10000,duplex=full", mine(1)) else { return };
+    for (priority, patience) in [(1, secs(10)), (65535, secs(5))] {
+        bench.lacp = system(bench.now(), mine(priority));
+        bench.heard = [Heard::default(); 2];
+        bench.run(secs(1));
+        bench.until("one link", secs(40), |b| b.is_healthy(0) != b.is_healthy(1));
+        bench.run(secs(1));
+        let (used, other) = if bench.is_healthy(0) { (0, 1) } else { (1, 0) };
+        // Now this end wants the other link; Linux keeps the one it has.
+        let now = bench.now();
+        bench.lacp.set_port_priority(used as u16 + 1, 1, now).unwrap();
+        bench.lacp.set_port_priority(other as u16 + 1, 1000, now).unwrap();
+        bench.run(secs(3));
+        assert!(!bench.is_healthy(0) && !bench.is_healthy(1));
+        assert_eq!((bench.heard[used].state & 8, bench.heard[other].state & 8), (8, 0), "Linux wants what it wanted");
+        let took = bench.until("followed", secs(20), |b| b.is_healthy(used)) + secs(3);
+        println!("this end followed Linux after {took:?}, with priority {priority}");
+        assert!(took >= patience && took <= patience + secs(4), "{took:?}");
+        bench.ping();
+    }
 }

@@ -49,6 +49,12 @@ impl Lacp {
         moved
     }
 
+    /// Chooses an aggregator by options that have changed, also one that the partner did not want before.
+    pub(super) fn think_anew(&mut self) {
+        self.aggregators.iter_mut().for_each(|a| a.refused = false);
+        self.elect();
+    }
+
     /// The active aggregator, if its partner wants another one.
     fn refused_choice(&self) -> Option<usize> {
         let active = self.aggregators.iter().position(|a| a.active && a.has_partner())?;

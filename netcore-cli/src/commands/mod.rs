@@ -5,6 +5,8 @@ mod capture;
 mod cc;
 mod dissect;
 mod gro;
+mod gso;
+mod nic;
 mod reproduce;
 
 use clap::Subcommand;
@@ -19,8 +21,10 @@ const DAMAGED: u8 = 3;
 pub(crate) enum Command {
     Gro(gro::Arguments),
     Bond(bond::Arguments),
+    Gso(gso::Arguments),
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
+    Nic(nic::Arguments),
     Reproduce(reproduce::Arguments),
 }
 
@@ -29,8 +33,10 @@ impl Command {
         match self {
             Self::Gro(arguments) => gro::run(arguments),
             Self::Bond(arguments) => bond::run(arguments),
+            Self::Gso(arguments) => gso::run(arguments),
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
+            Self::Nic(arguments) => nic::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn complete(mut held: Held, layout: &Layout) -> Packet {
 }
 
 /// Segmentation kind of the tunnels around the innermost headers.
-fn tunnel_kind(layout: &Layout, bytes: &[u8]) -> GsoKind {
+pub(crate) fn tunnel_kind(layout: &Layout, bytes: &[u8]) -> GsoKind {
     let mut kind = GsoKind::empty();
     for (index, level) in layout.levels().iter().enumerate() {
         kind |= match level.carrier {
@@ -97,18 +97,14 @@ fn merged(held: Held, layout: &Layout) -> Packet {
         for (index, level) in layout.levels().iter().enumerate() {
             let (network, at) = (usize::from(level.network), usize::from(level.carrier_at));
             set_network_len(bytes, network, level.v6, len - network);
-            match level.carrier {
-                Carrier::Udp => {
-                    put16(bytes, at + 4, length_field(len - at));
-                    if get16(bytes, at + 6) != 0 {
-                        let outer = layout.levels()[index - 1];
-                        let pseudo = pseudo_sum(bytes, usize::from(outer.network), outer.v6, 17, len - at);
-                        put16(bytes, at + 6, pseudo.fold());
-                    }
+            // A GRE checksum stays that of the first segment, as in Linux (`gre_gro_complete`); segmentation computes it anew.
+            if level.carrier == Carrier::Udp {
+                put16(bytes, at + 4, length_field(len - at));
+                if get16(bytes, at + 6) != 0 {
+                    let outer = layout.levels()[index - 1];
+                    let pseudo = pseudo_sum(bytes, usize::from(outer.network), outer.v6, 17, len - at);
+                    put16(bytes, at + 6, pseudo.fold());
                 }
-                // Segmentation fills it in.
-                Carrier::GreChecksum | Carrier::GreChecksumKey => put16(bytes, at + 4, 0),
-                Carrier::Link | Carrier::Gre | Carrier::Ip => {}
             }
         }
         let pseudo = pseudo_sum(bytes, usize::from(inner.network), inner.v6, layout.protocol(), len - transport);

@@ -25,7 +25,7 @@ mod verdict;
 mod walk;
 
 pub use cells::{CellCounters, GroCells};
-pub(crate) use complete::{get16, pseudo_sum, put16};
+pub(crate) use complete::{get16, pseudo_sum, put16, tunnel_kind};
 pub use counters::GroCounters;
 pub use flows::{FlowCounters, GroFlow};
 pub use rules::{BucketHash, GroConfig, GroConfigError, GroRules, GroTable, IpIdRule, UdpGro};

@@ -103,6 +103,23 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// All network headers, protocol and start of the innermost transport header.
+    fn layout(&mut self) -> Result<(Layout, u8, usize), SegmentError> {
+        let (mut ethertype, mut start) = link(self.bytes, 0)?;
+        let mut v6 = is_v6(ethertype, start - 2)?;
+        let mut layout = Layout::plain(start as u16, v6);
+        let (mut protocol, mut transport) = network(self.bytes, start, v6)?;
+        while let Some((level, inner)) = self.inner(protocol, transport, v6)? {
+            (ethertype, start) = (inner, usize::from(level.network));
+            v6 = is_v6(ethertype, start.saturating_sub(2))?;
+            if !layout.push(level) {
+                return refuse("tunnel", transport, "at most three tunnels inside each other");
+            }
+            (protocol, transport) = network(self.bytes, start, v6)?;
+        }
+        Ok((layout, protocol, transport))
+    }
+
     /// The network header that the transport header at `at` carries; `None` if it is the innermost one.
     fn inner(&mut self, protocol: u8, at: usize, v6: bool) -> Result<Option<(Level, u16)>, SegmentError> {
         // Whoever built the super-packet may have recorded where its innermost transport header is.
@@ -178,18 +195,8 @@ impl Headers {
     pub(super) fn of(packet: &Packet, kind: GsoKind, ports: &TunnelPorts) -> Result<Self, SegmentError> {
         let bytes = packet.head();
         let mut walk = Walk { packet, bytes, kind, ports, in_udp: false };
-        let (mut ethertype, mut start) = link(bytes, 0)?;
-        let mut v6 = is_v6(ethertype, start - 2)?;
-        let mut layout = Layout::plain(start as u16, v6);
-        let (mut protocol, mut transport) = network(bytes, start, v6)?;
-        while let Some((level, inner)) = walk.inner(protocol, transport, v6)? {
-            (ethertype, start) = (inner, usize::from(level.network));
-            v6 = is_v6(ethertype, start.saturating_sub(2))?;
-            if !layout.push(level) {
-                return refuse("tunnel", transport, "at most three tunnels inside each other");
-            }
-            (protocol, transport) = network(bytes, start, v6)?;
-        }
+        let (mut layout, protocol, transport) = walk.layout()?;
+        let v6 = layout.innermost().v6;
         layout.udp = kind.contains(GsoKind::UDP_L4);
         let wanted = match (layout.udp, v6) {
             (true, _) => GsoKind::UDP_L4,
@@ -227,6 +234,21 @@ impl Headers {
 /// A hop-by-hop header that holds a jumbo payload option alone.
 fn is_jumbo(bytes: &[u8], at: usize) -> bool {
     bytes.get(at + 1..at + 4) == Some(&[0, 0xc2, 4])
+}
+
+/// What a large packet asks for, by its headers alone: see [`super::Large::of`].
+pub(super) fn discover(packet: &Packet, ports: &TunnelPorts) -> Result<(GsoKind, Headers), SegmentError> {
+    let bytes = packet.head();
+    // A UDP tunnel is one whose port is known.
+    let mut walk = Walk { packet, bytes, kind: GsoKind::TUNNEL, ports, in_udp: true };
+    let (layout, protocol, _) = walk.layout()?;
+    let transport = match (protocol, layout.innermost().v6) {
+        (IPPROTO_UDP, _) => GsoKind::UDP_L4,
+        (_, true) => GsoKind::TCPV6,
+        (_, false) => GsoKind::TCPV4,
+    };
+    let kind = transport | crate::gro::tunnel_kind(&layout, bytes);
+    Ok((kind, Headers::of(packet, kind, ports)?))
 }
 
 impl Headers {

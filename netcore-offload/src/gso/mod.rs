@@ -49,6 +49,31 @@ pub struct GsoCounters {
     pub failed: u64,
 }
 
+/// How a large packet can be cut, by its headers alone: for packets that come from where nothing is recorded about them, such
+/// as a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Large {
+    /// The segmentation kind. IPv4 identifications are taken to increment.
+    pub kind: GsoKind,
+    /// Offset of the outermost network header.
+    pub network: usize,
+    /// Offset of the first byte of payload: the headers of every segment.
+    pub payload: usize,
+}
+
+impl Large {
+    /// Walks the headers, through tunnels on these UDP ports, GRE and IP in IP.
+    ///
+    /// # Errors
+    /// [`SegmentError::Headers`] if there is neither TCP nor UDP behind them.
+    pub fn of(packet: &Packet, ports: &TunnelPorts) -> Result<Self, SegmentError> {
+        let (kind, headers) = headers::discover(packet, ports)?;
+        let network = usize::from(headers.layout.outermost().network);
+        Ok(Self { kind, network, payload: usize::from(headers.layout.payload) })
+    }
+}
+
 impl SoftwareSegmenter {
     /// A segmenter.
     pub fn new() -> Self {
