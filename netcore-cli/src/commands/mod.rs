@@ -1,10 +1,12 @@
 //! One module per subcommand.
 
+mod bond;
 mod capture;
 mod cc;
 mod dissect;
 mod gro;
 mod gso;
+mod nic;
 mod reproduce;
 
 use clap::Subcommand;
@@ -18,9 +20,11 @@ const DAMAGED: u8 = 3;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Gro(gro::Arguments),
+    Bond(bond::Arguments),
     Gso(gso::Arguments),
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
+    Nic(nic::Arguments),
     Reproduce(reproduce::Arguments),
 }
 
@@ -28,9 +32,11 @@ impl Command {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Gro(arguments) => gro::run(arguments),
+            Self::Bond(arguments) => bond::run(arguments),
             Self::Gso(arguments) => gso::run(arguments),
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
+            Self::Nic(arguments) => nic::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
         }
     }

@@ -1,5 +1,6 @@
 //! The published experiments.
 
+mod fq_tso;
 mod vxlan_gro;
 
 use crate::experiment::Experiment;
@@ -51,6 +52,18 @@ pub enum LabError {
     /// An offload setting is out of range.
     #[error(transparent)]
     Gro(#[from] netcore_offload::GroConfigError),
+    /// A lab could not be set up.
+    #[error(transparent)]
+    Topology(#[from] crate::topology::TopologyError),
+    /// A lab could not be built.
+    #[error(transparent)]
+    Engine(#[from] crate::engine::EngineError),
+    /// A connection's configuration is wrong.
+    #[error(transparent)]
+    Connection(#[from] netcore_tcp::ConfigError),
+    /// A qdisc's options are wrong.
+    #[error(transparent)]
+    Qdisc(#[from] netcore::QdiscError),
 }
 
 /// An experiment that was published.
@@ -84,7 +97,7 @@ pub const EXPERIMENTS: [ExperimentInfo; 5] = [
     ExperimentInfo {
         name: "fq-tso-autosizing",
         published: "netdev, November 2015: fairness of two flows, fq with TSO autosizing on e1000",
-        available: false,
+        available: true,
     },
     ExperimentInfo {
         name: "vxlan-gro-82599",
@@ -103,6 +116,7 @@ pub fn run(name: &str, progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabE
         return Err(LabError::Unknown { name: name.into(), known: known.join(", ") });
     };
     match info.name {
+        "fq-tso-autosizing" => fq_tso::run(progress),
         "vxlan-gro-82599" => vxlan_gro::run(progress),
         _ => Err(LabError::NotYet(info.name)),
     }
