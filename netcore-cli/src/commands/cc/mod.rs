@@ -3,7 +3,7 @@
 mod plot;
 mod replay;
 
-pub(super) use plot::png;
+pub(in crate::commands) use plot::{COLOURS, png};
 
 use anyhow::Context;
 use clap::Subcommand;
