@@ -2,6 +2,7 @@
 
 mod fuzz;
 mod guest;
+mod licences;
 mod oracle;
 mod run;
 mod steps;
