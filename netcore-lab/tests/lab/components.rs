@@ -22,7 +22,7 @@ impl Component for Station {
     fn wake(&mut self, ctx: &mut Context<'_>) {
         let now = ctx.now.as_nanos();
         for (_, bytes) in self.send.extract_if(.., |(at, _)| *at <= now) {
-            let packet = ctx.cache.copy_from_slice(&bytes).unwrap();
+            let packet = ctx.cache.copy_chain(&bytes).unwrap();
             ctx.send(0, packet);
         }
         if let Some(next) = self.send.iter().map(|(at, _)| *at).min() {

@@ -12,10 +12,10 @@ fn receiver(settings: &[&str]) -> HostOutcome {
 #[test]
 fn interrupts_come_no_faster_than_the_interval() {
     let every = receiver(&[]);
-    let moderated = receiver(&["host.receiver.interrupt_interval=100 us"]);
-    assert!(every.interrupts > 50_000, "{}", every.interrupts);
-    assert!(moderated.interrupts <= 20_001, "{} in two seconds", moderated.interrupts);
-    assert!(moderated.interrupts > 15_000, "{}", moderated.interrupts);
+    let moderated = receiver(&["host.receiver.interrupt_interval=1 ms"]);
+    assert!(every.interrupts > 5_000, "{}", every.interrupts);
+    assert!(moderated.interrupts <= 2_001, "{} in two seconds", moderated.interrupts);
+    assert!(moderated.interrupts > 500, "{}", moderated.interrupts);
 }
 
 #[test]
