@@ -6,6 +6,7 @@ mod dissect;
 mod gro;
 mod gso;
 mod nic;
+mod qdisc;
 mod reproduce;
 
 use clap::Subcommand;
@@ -23,6 +24,7 @@ pub(crate) enum Command {
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
     Nic(nic::Arguments),
+    Qdisc(qdisc::Arguments),
     Reproduce(reproduce::Arguments),
 }
 
@@ -34,6 +36,7 @@ impl Command {
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
             Self::Nic(arguments) => nic::run(arguments),
+            Self::Qdisc(arguments) => qdisc::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
         }
     }
