@@ -1,5 +1,6 @@
 //! One module per subcommand.
 
+mod bond;
 mod capture;
 mod cc;
 mod dissect;
@@ -20,6 +21,7 @@ const DAMAGED: u8 = 3;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Gro(gro::Arguments),
+    Bond(bond::Arguments),
     Gso(gso::Arguments),
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
@@ -32,6 +34,7 @@ impl Command {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Gro(arguments) => gro::run(arguments),
+            Self::Bond(arguments) => bond::run(arguments),
             Self::Gso(arguments) => gso::run(arguments),
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
