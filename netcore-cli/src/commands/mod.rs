@@ -9,6 +9,7 @@ mod gso;
 mod nic;
 mod qdisc;
 mod reproduce;
+mod run;
 
 use clap::Subcommand;
 use std::io::{ErrorKind, Write};
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Nic(nic::Arguments),
     Qdisc(qdisc::Arguments),
     Reproduce(reproduce::Arguments),
+    Run(run::Arguments),
 }
 
 impl Command {
@@ -41,6 +43,7 @@ impl Command {
             Self::Nic(arguments) => nic::run(arguments),
             Self::Qdisc(arguments) => qdisc::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
+            Self::Run(arguments) => run::run(arguments),
         }
     }
 }
