@@ -61,6 +61,9 @@ pub enum LabError {
     /// A connection's configuration is wrong.
     #[error(transparent)]
     Connection(#[from] netcore_tcp::ConfigError),
+    /// A run did not come to its end.
+    #[error("the experiment broke: {0}")]
+    Broken(&'static str),
     /// A qdisc's options are wrong.
     #[error(transparent)]
     Qdisc(#[from] netcore::QdiscError),
