@@ -7,6 +7,7 @@ mod dissect;
 mod gro;
 mod gso;
 mod nic;
+mod qdisc;
 mod reproduce;
 mod run;
 
@@ -26,6 +27,7 @@ pub(crate) enum Command {
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
     Nic(nic::Arguments),
+    Qdisc(qdisc::Arguments),
     Reproduce(reproduce::Arguments),
     Run(run::Arguments),
 }
@@ -39,6 +41,7 @@ impl Command {
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
             Self::Nic(arguments) => nic::run(arguments),
+            Self::Qdisc(arguments) => qdisc::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
             Self::Run(arguments) => run::run(arguments),
         }
