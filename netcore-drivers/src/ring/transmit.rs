@@ -178,6 +178,11 @@ impl<L: TransmitLayout> TransmitRing<L> {
         self.tail == self.clean
     }
 
+    /// The next descriptor to be written.
+    pub fn next(&self) -> u16 {
+        self.tail
+    }
+
     /// The first descriptor not reclaimed: stands still while hardware makes no progress.
     pub fn progress(&self) -> u16 {
         self.clean
