@@ -32,6 +32,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut nic = NicConfig::new("eth0", mac(host, 0), rate);
         nic.mtu = 9000;
         nic.receive_ring = 4096;
+        if let Ok(us) = std::env::var("ITR") {
+            nic.moderation.interval = Duration::from_micros(us.parse().expect("ITR"));
+        }
+        nic.receive_truesize = Some(9256);
         nic
     };
     let link = LinkConfig { rate: Some(rate), delay: Duration::from_micros(rtt_us / 2), ..LinkConfig::default() };
@@ -45,6 +49,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     sender.connect(config, path, 1, start, Application::Bulk(bulk))?;
     let began = std::time::Instant::now();
     let mut last = 0;
+    if let Ok(rounds) = std::env::var("ROUNDS") {
+        for round in 1..=rounds.parse::<u32>()? {
+            lab.run_until(start + Duration::from_micros(rtt_us * u64::from(round) + 1000));
+            let r = lab.get::<Host>(hosts.right).and_then(|h| h.flow(sink)).and_then(|f| f.endpoint()).ok_or("flow")?;
+            let s = lab.get::<Host>(hosts.left).and_then(|h| h.flows()[0].endpoint()).ok_or("flow")?;
+            let (i, ri) = (s.info(), r.info());
+            println!("{round:3} cwnd {:6} ss {:?} out {:6} rwnd {:9} sndbuf {:9} | rcvbuf {} rcv_ssthresh {} space {} rtt {:?} acks {} unsent {}", i.cwnd, i.ssthresh, i.unacked, i.snd_wnd/8960, i.sndbuf, ri.rcvbuf, ri.rcv_ssthresh/8960, ri.rcv_space/8960, ri.rcv_rtt_us, r.counters().pure_acks_sent, i.notsent);
+        }
+    }
     for second in 1..=15 {
         lab.run_until(start + Duration::from_secs(second));
         let flow = lab.get::<Host>(hosts.right).and_then(|h| h.flow(sink)).and_then(|f| f.endpoint()).ok_or("flow")?;

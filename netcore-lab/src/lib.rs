@@ -14,6 +14,7 @@ pub mod experiments;
 pub mod host;
 pub mod net;
 pub mod nic;
+pub mod parallel;
 pub mod receiver;
 pub mod report;
 pub mod topology;
