@@ -23,12 +23,19 @@ pub struct Moderation {
     pub latency: Duration,
     /// Receive interrupts wait until no frame has come for this long (RDTR), at most [`Moderation::interval`].
     pub receive_delay: Duration,
+    /// Transmit interrupts wait for this long (TIDV); a receive interrupt before that serves them as well.
+    pub transmit_delay: Duration,
 }
 
 impl Default for Moderation {
     /// No moderation, no latency.
     fn default() -> Self {
-        Self { interval: Duration::ZERO, latency: Duration::ZERO, receive_delay: Duration::ZERO }
+        Self {
+            interval: Duration::ZERO,
+            latency: Duration::ZERO,
+            receive_delay: Duration::ZERO,
+            transmit_delay: Duration::ZERO,
+        }
     }
 }
 
@@ -272,8 +279,10 @@ impl Nic {
         let earliest = self.last_interrupt.map_or(at, |last| at.max(last + m.interval));
         let wanted = if receive && !m.receive_delay.is_zero() {
             (at + m.receive_delay).min(earliest.max(at) + m.interval)
-        } else {
+        } else if receive {
             at
+        } else {
+            at + m.transmit_delay
         };
         let when = wanted.max(earliest) + m.latency;
         self.interrupt_at = Some(self.interrupt_at.map_or(when, |pending| pending.min(when)));

@@ -420,8 +420,11 @@ impl Component for Host {
                 nic.frame_arrives(packet, ctx.now);
                 let at = nic.interrupt_at().filter(|_| interface.poll_at.is_none());
                 drop(nic);
-                if at.is_some() {
-                    ctx.wake_by(&mut self.scheduled, at);
+                match at {
+                    // No moderation: the handler runs at once.
+                    Some(at) if at <= ctx.now && self.started => self.wake(ctx),
+                    Some(_) => ctx.wake_by(&mut self.scheduled, at),
+                    None => {}
                 }
             }
             None => {

@@ -93,13 +93,14 @@ pub(super) fn run(s: &Scenario, case: Case, phase: u32) -> Result<Outcome, LabEr
         config.rcvbuf = Some(2 * bytes);
     }
     // A window of data on the way, its acknowledgements, what waits in rings and qdisc.
-    let mut lab = Lab::new(1, 150_000)?;
+    let mut lab = Lab::new(u64::from(phase) + 1, 150_000)?;
     let rate = Rate::from_bits_per_sec(s.path.rate_mbps * 1_000_000);
     let side = |host| {
         let mut nic = NicConfig::new("eth0", mac(host, 0), rate);
         nic.mtu = usize::from(s.path.mtu);
         nic.receive_ring = s.host.receive_ring;
         nic.receive_truesize = Some(s.host.receive_truesize);
+        nic.moderation.transmit_delay = Duration::from_micros(100);
         let mut side = Side::new(nic);
         // The start shows an ACK for each segment: nothing was merged.
         side.gro = None;
@@ -111,6 +112,7 @@ pub(super) fn run(s: &Scenario, case: Case, phase: u32) -> Result<Outcome, LabEr
         rate: Some(rate),
         delay: Duration::from_nanos(case.rtt_us * 500),
         overhead: s.path.overhead_bytes,
+        jitter: Duration::from_micros(s.path.jitter_us),
         ..LinkConfig::default()
     };
     let hosts = pair(&mut lab, side(1), side(2), link)?;
