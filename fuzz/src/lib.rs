@@ -1,8 +1,10 @@
 //! What the fuzz targets do, as functions: libFuzzer calls them with its inputs, `cargo test` with the committed seeds.
 
+mod lacp;
 mod trains;
 mod wire;
 
+pub use lacp::{lacp, lacpdu};
 pub use trains::gro_gso_identity;
 pub use wire::{wire, wire_control, wire_tunnels};
 
@@ -13,7 +15,7 @@ use netcore_drivers::pcap::CaptureReader;
 use netcore_offload::{Gro, GroConfig, SoftwareSegmenter};
 
 /// All targets, by name.
-pub const TARGETS: [(&str, fn(&[u8])); 7] = [
+pub const TARGETS: [(&str, fn(&[u8])); 9] = [
     ("capture_reader", capture_reader),
     ("dissect", dissect),
     ("wire", wire),
@@ -21,6 +23,8 @@ pub const TARGETS: [(&str, fn(&[u8])); 7] = [
     ("wire_tunnels", wire_tunnels),
     ("gro_gso_identity", gro_gso_identity),
     ("gro_any_bytes", gro_any_bytes),
+    ("lacp", lacp),
+    ("lacpdu", lacpdu),
 ];
 
 /// Any file is read to its end or to its first damage, and no record is longer than the file.

@@ -81,6 +81,17 @@ fn made() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         outer[23] = protocol;
         [&outer, payload].concat()
     };
+    let lacpdu = {
+        use netcore::MacAddress;
+        use netcore::wire::{LacpState, Lacpdu, PortInformation};
+        let [actor, partner] = [(9, 0x3d), (0, 0x3f)].map(|(system, state)| {
+            let (system, state) = (MacAddress([2, 0, 0, 0, system, 0]), LacpState::from_bits_retain(state));
+            PortInformation::new(65535, system, 9, 255, 1, state)
+        });
+        Lacpdu::new(actor, partner, 0).frame(MacAddress([2; 6]))[14..].to_vec()
+    };
+    let marker =
+        netcore::wire::Marker::new(netcore::MacAddress([2; 6]), 1, 7).frame(netcore::MacAddress([2; 6]))[14..].to_vec();
     vec![
         ("capture_reader", "pcap_ns", capture(Format::Pcap(Precision::Nanos))),
         ("capture_reader", "pcap_us", capture(Format::Pcap(Precision::Micros))),
@@ -107,5 +118,20 @@ fn made() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("gro_gso_identity", "vxlan_checksum_v6", train(0x39, &run)),
         ("gro_gso_identity", "faults", train(0x08, &faults)),
         ("gro_any_bytes", "frames", any),
+        ("lacp", "agree", vec![0x3c, 0, 10, 0, 150, 0, 50, 0, 250]),
+        ("lacp", "event_driven_silence", vec![0x03, 0, 0, 0, 150, 0, 1, 1, 255, 1, 255, 0, 0, 0, 150, 9, 2, 0, 0]),
+        (
+            "lacp",
+            "flaps_and_damage",
+            vec![0x0f, 0, 150, 5, 2, 0, 50, 5, 6, 4, 17, 0, 10, 3, 0, 0, 200, 7, 4, 0, 1, 6, 1, 0, 9],
+        ),
+        ("lacp", "forged", [&[0x30, 0, 5, 118, 2][..], &lacpdu, &[0, 200]].concat()),
+        ("lacpdu", "lacpdu", lacpdu.clone()),
+        (
+            "lacpdu",
+            "version_2",
+            [&lacpdu[..1], &[2], &lacpdu[2..58], &[4, 6, 0, 0x80, 0xc2, 1], &lacpdu[64..]].concat(),
+        ),
+        ("lacpdu", "marker", marker),
     ]
 }

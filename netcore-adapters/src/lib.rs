@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(any(feature = "quinn-proto-0_11", feature = "s2n-quic-core-0_91"))]
+mod episode;
 #[cfg(feature = "quinn-proto-0_11")]
 pub mod quinn;
 

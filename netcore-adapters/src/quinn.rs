@@ -5,7 +5,8 @@
 //! complete. Windows are segments times the current MTU. quinn-proto's pacer computes its own rate from window and RTT,
 //! so [`netcore::CongestionOps::pacing_rate`] only shows up in its metrics. Undo is never asked for in 0.11.
 
-use netcore::congestion::{AckEvent, AckSample, CaState, CongestionOps, CwndEvent, PacingStatus};
+use crate::episode::{self, EPOCH, MINIMUM_WINDOW};
+use netcore::congestion::{AckEvent, AckSample, CongestionOps, CwndEvent};
 use netcore::{Instant, SendState};
 use netcore_cc::{Builtin, Profile};
 use quinn_proto::RttEstimator;
@@ -54,13 +55,8 @@ impl QuinnController {
     /// A controller whose clock starts at `now`.
     pub fn new(profile: &Profile, now: QuinnInstant, mtu: u16) -> Self {
         let mtu = u32::from(mtu.max(1));
-        let initial_segments = profile.initial_window(mtu);
-        let mut state = SendState::new(initial_segments, mtu);
-        profile.prepare(&mut state);
-        // The endpoint paces.
-        state.pacing_status = PacingStatus::Needed;
-        let mut ops = profile.build();
-        ops.init(&mut state, EPOCH);
+        let (ops, state) = episode::start(profile, mtu);
+        let initial_segments = state.cwnd;
         Self {
             ops,
             state,
@@ -89,9 +85,6 @@ impl QuinnController {
         EPOCH + now.saturating_duration_since(self.origin)
     }
 }
-
-/// Where a connection's clock starts: late enough that a tick counter of 0 never occurs, which would mean "no epoch".
-const EPOCH: Instant = Instant::from_secs(1000);
 
 impl Controller for QuinnController {
     fn on_sent(&mut self, now: QuinnInstant, _bytes: u64, last_packet_number: u64) {
@@ -137,8 +130,7 @@ impl Controller for QuinnController {
         // Recovery ends when a packet sent after it began is acknowledged (RFC 9002 section 7.3.2).
         if self.recovery_start.is_some_and(|start| newest > start) {
             self.recovery_start = None;
-            self.ops.set_state(&mut self.state, CaState::Open, time);
-            self.state.ca_state = CaState::Open;
+            episode::end(&mut self.ops, &mut self.state, time);
         }
         let rtt = now.saturating_duration_since(newest).as_micros().min(u128::from(u32::MAX)) as u32;
         let sample =
@@ -161,19 +153,10 @@ impl Controller for QuinnController {
         // One reduction per episode: packets sent before recovery began belong to it.
         if self.recovery_start.is_none_or(|start| sent > start) {
             self.recovery_start = Some(now);
-            self.state.prior_cwnd = self.state.cwnd;
-            self.state.prior_ssthresh = Some(self.state.ssthresh);
-            let ssthresh = self.ops.ssthresh(&mut self.state, time);
-            self.ops.set_state(&mut self.state, CaState::Recovery, time);
-            self.state.ca_state = CaState::Recovery;
-            self.state.ssthresh = Some(ssthresh);
-            self.state.cwnd = ssthresh.max(MINIMUM_WINDOW);
-            self.state.cwnd_cnt = 0;
+            episode::reduce(&mut self.ops, &mut self.state, time);
         }
         if is_persistent_congestion {
-            self.ops.set_state(&mut self.state, CaState::Loss, time);
-            self.state.ca_state = CaState::Loss;
-            self.state.cwnd = MINIMUM_WINDOW;
+            episode::persistent(&mut self.ops, &mut self.state, time);
         }
     }
 
@@ -213,6 +196,3 @@ impl Controller for QuinnController {
         self
     }
 }
-
-/// Segments below which QUIC does not go (RFC 9002 section 7.2).
-const MINIMUM_WINDOW: u32 = 2;

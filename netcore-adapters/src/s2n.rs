@@ -6,7 +6,8 @@
 //! [`netcore::CongestionOps::send_quantum`] give the departure times. s2n-quic never takes a loss back, so nothing asks for
 //! undo.
 
-use netcore::congestion::{AckEvent, AckSample, CaState, CongestionOps, CwndEvent, PacingStatus};
+use crate::episode::{self, EPOCH};
+use netcore::congestion::{AckEvent, AckSample, CongestionOps, CwndEvent};
 use netcore::{Instant, SendState};
 use netcore_cc::{Builtin, Profile};
 use s2n_quic_core::event::builder::SlowStartExitCause;
@@ -15,11 +16,6 @@ use s2n_quic_core::recovery::RttEstimator;
 use s2n_quic_core::recovery::congestion_controller::{CongestionController, Endpoint, PathInfo, Publisher};
 use s2n_quic_core::time::Timestamp;
 use std::time::Duration;
-
-/// Segments below which QUIC does not go (RFC 9002 section 7.2).
-const MINIMUM_WINDOW: u32 = 2;
-/// Where a connection's clock starts: late enough that a tick counter of 0 never occurs, which would mean "no epoch".
-const EPOCH: Instant = Instant::from_secs(1000);
 
 /// Gives every connection a controller by one profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,12 +60,8 @@ impl S2nController {
     /// A controller for datagrams of `mtu` bytes; its clock starts with the first event.
     pub fn new(profile: &Profile, mtu: u16) -> Self {
         let mtu = u32::from(mtu.max(1));
-        let initial_segments = profile.initial_window(mtu);
-        let mut state = SendState::new(initial_segments, mtu);
-        profile.prepare(&mut state);
-        state.pacing_status = PacingStatus::Needed;
-        let mut ops = profile.build();
-        ops.init(&mut state, EPOCH);
+        let (ops, state) = episode::start(profile, mtu);
+        let initial_segments = state.cwnd;
         Self {
             ops,
             state,
@@ -120,14 +112,7 @@ impl S2nController {
         let slow_start = self.state.in_slow_start();
         self.recovery_start = Some(at);
         self.fast_retransmission = true;
-        self.state.prior_cwnd = self.state.cwnd;
-        self.state.prior_ssthresh = Some(self.state.ssthresh);
-        let ssthresh = self.ops.ssthresh(&mut self.state, now);
-        self.ops.set_state(&mut self.state, CaState::Recovery, now);
-        self.state.ca_state = CaState::Recovery;
-        self.state.ssthresh = Some(ssthresh);
-        self.state.cwnd = ssthresh.max(MINIMUM_WINDOW);
-        self.state.cwnd_cnt = 0;
+        episode::reduce(&mut self.ops, &mut self.state, now);
         if slow_start {
             publisher.on_slow_start_exited(cause, self.congestion_window());
         }
@@ -225,8 +210,7 @@ impl CongestionController for S2nController {
         // Recovery ends when a packet sent after it began is acknowledged (RFC 9002 section 7.3.2).
         if self.recovery_start.is_some_and(|start| newest_acked_time_sent > start) {
             self.recovery_start = None;
-            self.ops.set_state(&mut self.state, CaState::Open, now);
-            self.state.ca_state = CaState::Open;
+            episode::end(&mut self.ops, &mut self.state, now);
         }
         let rtt = ack_receive_time.saturating_duration_since(newest_acked_time_sent);
         let sample = AckSample {
@@ -259,9 +243,7 @@ impl CongestionController for S2nController {
         self.reduce(timestamp, publisher, SlowStartExitCause::PacketLoss);
         if persistent_congestion {
             let now = self.time(timestamp);
-            self.ops.set_state(&mut self.state, CaState::Loss, now);
-            self.state.ca_state = CaState::Loss;
-            self.state.cwnd = MINIMUM_WINDOW;
+            episode::persistent(&mut self.ops, &mut self.state, now);
             self.recovery_start = None;
         }
     }
@@ -273,15 +255,9 @@ impl CongestionController for S2nController {
     }
 
     fn on_mtu_update<Pub: Publisher>(&mut self, max_data_size: u16, _publisher: &mut Pub) {
-        // The window keeps its bytes, rounded down, and in initial slow start never falls below the initial one.
-        let (old, new) = (u64::from(self.state.mss), u64::from(max_data_size.max(1)));
-        let rescale = |segments: u32| (u64::from(segments) * old / new).min(u64::from(u32::MAX)) as u32;
-        self.state.cwnd = rescale(self.state.cwnd).max(MINIMUM_WINDOW);
-        self.state.ssthresh = self.state.ssthresh.map(|segments| rescale(segments).max(MINIMUM_WINDOW));
-        if self.state.ssthresh.is_none() {
-            self.state.cwnd = self.state.cwnd.max(self.initial_segments);
-        }
+        // As in s2n-quic's own controllers the window keeps its segments and is the initial one at least.
         self.state.mss = u32::from(max_data_size.max(1));
+        self.state.cwnd = self.state.cwnd.max(self.initial_segments);
     }
 
     fn on_packet_discarded<Pub: Publisher>(&mut self, bytes_sent: usize, _publisher: &mut Pub) {

@@ -139,3 +139,33 @@ fn an_endpoint_gives_each_path_its_controller() {
     let controller = Controllers::new(Profile::linux_current()).new_congestion_controller(info);
     assert_eq!(controller.congestion_window(), 10 * u32::from(size));
 }
+
+/// Fact `mtu_change`: the window keeps its segments, and is the initial one of the new size at least.
+#[test]
+fn another_datagram_size_keeps_the_segments() {
+    for (old, window, new, expected) in
+        [(5000, 100_000, 10_000, 200_000), (9000, 180_000, 1350, 27_000), (9000, 18_000, 1350, 13_500)]
+    {
+        let mut controller = S2nController::new(&Profile::linux_current(), old);
+        // Losses lower the window; acknowledgements of a limiting window raise it.
+        let clock = TestClock::default();
+        let rtt = RttEstimator::default();
+        let (mut exits, mut random) = (Exits::default(), Generator(1));
+        while controller.congestion_window() > window {
+            controller.on_packet_sent(clock.get_time(), usize::from(old), None, &rtt, &mut exits);
+            controller.on_packet_lost(old.into(), (), false, true, &mut random, clock.get_time(), &mut exits);
+            controller.on_packet_sent(clock.get_time(), usize::from(old), None, &rtt, &mut exits);
+            controller.on_packet_lost(old.into(), (), true, true, &mut random, clock.get_time(), &mut exits);
+        }
+        while controller.congestion_window() < window {
+            while !controller.is_congestion_limited() {
+                controller.on_packet_sent(clock.get_time(), usize::from(old), None, &rtt, &mut exits);
+            }
+            let now = clock.get_time() + Duration::from_millis(1);
+            controller.on_ack(clock.get_time(), usize::from(old), (), &rtt, &mut random, now, &mut exits);
+        }
+        assert_eq!(controller.congestion_window(), window);
+        controller.on_mtu_update(new, &mut exits);
+        assert_eq!(controller.congestion_window(), expected, "{old} to {new}");
+    }
+}

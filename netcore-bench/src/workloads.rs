@@ -102,7 +102,8 @@ impl Batch for GroBatch {
             if self.verified {
                 packet.set_receive_checksum(ReceiveChecksum::Unnecessary { levels: 2 });
             }
-            packet.set_hash(Some((i % self.flows) as u32), true);
+            // Not 0, which stands for "no hash".
+            packet.set_hash(Some((i % self.flows) as u32 + 1), true);
             self.burst.push(packet);
         }
         self.frames.len()
@@ -250,8 +251,8 @@ impl Batch for Pool {
     fn run(&mut self) {
         if self.size == 1 {
             for _ in 0..512 {
-                let packet = black_box(self.cache.get());
-                self.cache.put(packet.expect("the pool has room"));
+                let packet = black_box(self.cache.get().expect("the pool has room"));
+                self.cache.put(packet);
             }
         } else {
             for _ in 0..512 / self.size {

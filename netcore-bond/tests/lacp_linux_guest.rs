@@ -6,13 +6,14 @@
 
 use netcore::wire::{EtherType, EthernetHeader, LacpState, Lacpdu};
 use netcore::{Instant, LinkState, MacAddress};
-use netcore_bond::lacp::{Handled, Lacp, LacpConfig, LacpRate, PortConfig};
+use netcore_bond::lacp::{
+    AdSelect, Handled, Lacp, LacpConfig, LacpError, LacpEvent, LacpRate, MuxState, PortConfig, Timing,
+};
 use netcore_drivers::pcap::{CaptureWriter, Format, LinkType};
 use netcore_test::guest::{Guest, GuestBuilder, GuestFiles};
 use std::time::Duration;
 
 const OURS: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
-const HEALTHY: u8 = 0x3f;
 
 fn port_address(port: u16) -> MacAddress {
     MacAddress([2, 0, 0, 0, 1, port as u8])
@@ -30,6 +31,8 @@ struct Bench {
     guest: Guest,
     lacp: Lacp,
     start: std::time::Instant,
+    /// State of a port that is in use.
+    healthy: u8,
     /// Frames pass, per link; the test sees what the guest sends all the same.
     passes: [bool; 2],
     heard: [Heard; 2],
@@ -37,13 +40,19 @@ struct Bench {
     /// Echo requests that came in on each link, and those that came where none may come.
     data: [usize; 2],
     stray: usize,
+    /// The last marker that was answered.
+    marker: Option<u32>,
     record: Option<CaptureWriter<Vec<u8>>>,
 }
 
-fn system(now: Instant) -> Lacp {
-    let mut lacp = Lacp::new(LacpConfig { lacp_rate: LacpRate::Fast, ..LacpConfig::new(OURS) }).unwrap();
-    for port in 1..=2 {
-        lacp.add_port(&PortConfig::new(port_address(port)), LinkState::up(1000), now).unwrap();
+fn fast() -> LacpConfig {
+    LacpConfig { lacp_rate: LacpRate::Fast, ..LacpConfig::new(OURS) }
+}
+
+fn system(now: Instant, config: LacpConfig) -> Lacp {
+    let mut lacp = Lacp::new(config).unwrap();
+    for (port, speed) in [(1, 1000), (2, if config.ad_select == AdSelect::Prio { 10_000 } else { 1000 })] {
+        lacp.add_port(&PortConfig::new(port_address(port)), LinkState::up(speed), now).unwrap();
     }
     lacp.open(now);
     lacp
@@ -75,9 +84,11 @@ impl Bench {
                     continue;
                 }
                 let now = self.now();
-                match self.lacp.handle(link as u16 + 1, frame, now).unwrap() {
-                    Handled::Pass => self.answer(link, frame),
-                    _ => self.record(frame),
+                match self.lacp.handle(link as u16 + 1, frame, now) {
+                    Ok(Handled::Pass) => self.answer(link, frame),
+                    Ok(_) => self.record(frame),
+                    Err(LacpError::NoSuchPort { .. }) => {}
+                    Err(error) => panic!("{error}"),
                 }
             }
         }
@@ -91,7 +102,11 @@ impl Bench {
                 self.guest.nic(link).send(&frame.bytes);
             }
         }
-        while self.lacp.next_event().is_some() {}
+        while let Some(event) = self.lacp.next_event() {
+            if let LacpEvent::MarkerResponse { transaction, .. } = event {
+                self.marker = Some(transaction);
+            }
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
 
@@ -160,7 +175,7 @@ impl Bench {
     fn is_healthy(&self, link: usize) -> bool {
         let port = &self.lacp.ports()[link];
         let heard = self.heard[link];
-        [port.actor().state().bits(), port.partner().state().bits(), heard.state, heard.of_us] == [HEALTHY; 4]
+        [port.actor().state().bits(), port.partner().state().bits(), heard.state, heard.of_us] == [self.healthy; 4]
             && self.lacp.distributes(port)
     }
 
@@ -176,35 +191,35 @@ impl Bench {
     }
 }
 
-fn bench() -> Option<Bench> {
+fn bench(second_nic: &str, config: LacpConfig) -> Option<Bench> {
     let files = GuestFiles::find()?;
     let nic = |n: u8| [0x52, 0x54, 0, 0x12, 0x34, 0x56 + n];
-    let guest = GuestBuilder::new(files)
-        .module("igb", "")
-        .module("bonding", "max_bonds=0")
-        .nic("igb", nic(0))
-        .nic("igb", nic(1))
-        .boot()
-        .unwrap();
+    let builder = GuestBuilder::new(files).module("igb", "").module("virtio_pci", "").module("virtio_net", "");
+    let builder = builder.module("bonding", "max_bonds=0").nic("igb", nic(0)).nic(second_nic, nic(1));
+    let guest = builder.boot().unwrap();
     let record = std::env::var_os("NETCORE_WRITE_FIXTURES").map(|_| {
         CaptureWriter::new(Vec::new(), Format::Pcap(netcore_drivers::pcap::Precision::Nanos), LinkType::ETHERNET)
             .unwrap()
     });
     let mut bench = Bench {
         guest,
-        lacp: system(Instant::ZERO),
+        lacp: system(Instant::ZERO, config),
         start: std::time::Instant::now(),
+        healthy: 0x3f,
         passes: [true; 2],
         heard: [Heard::default(); 2],
         last_sent: [Instant::ZERO; 2],
         data: [0; 2],
         stray: 0,
+        marker: None,
         record,
     };
     let b = "/sys/class/net/bond0/bonding";
     for line in [
         "echo +bond0 > /sys/class/net/bonding_masters".to_string(),
-        format!("echo 802.3ad > {b}/mode && echo fast > {b}/lacp_rate && echo 100 > {b}/miimon"),
+        format!(
+            "echo 802.3ad > {b}/mode && echo fast > {b}/lacp_rate && echo 100 > {b}/miimon && echo 1000 > {b}/ad_actor_sys_prio"
+        ),
         format!("for i in eth0 eth1; do ip link set $i down; echo +$i > {b}/slaves; done"),
         "ip link set bond0 up && ip addr add 10.9.0.1/24 dev bond0".to_string(),
     ] {
@@ -224,7 +239,7 @@ const fn secs(s: u64) -> Duration {
 
 #[test]
 fn a_linux_bond_and_this_system_agree_and_recover_in_time() {
-    let Some(mut bench) = bench() else { return };
+    let Some(mut bench) = bench("igb", fast()) else { return };
 
     // Start: both ends in sync, one aggregator, two ports.
     let took = bench.until("start", secs(20), Bench::both_healthy);
@@ -281,16 +296,38 @@ fn a_linux_bond_and_this_system_agree_and_recover_in_time() {
 
     // The partner restarts.
     bench.passes = [true; 2];
-    bench.lacp = self::system(bench.now());
+    bench.lacp = self::system(bench.now(), fast());
     let took = bench.until("restart", secs(10), Bench::both_healthy);
     println!("after a restart of the partner that was given up, in sync in {took:?}");
     bench.run(secs(1));
-    bench.lacp = self::system(bench.now());
+    bench.lacp = self::system(bench.now(), fast());
     bench.heard = [Heard::default(); 2];
     let took = bench.until("restart", secs(10), Bench::both_healthy);
     println!("after a restart of the partner in use, in sync in {took:?}");
     assert!(took <= secs(5));
     bench.ping();
+
+    // A partner without ticks, and with independent control.
+    let apart = LacpConfig { coupled_control: false, timing: Timing::EventDriven, ..fast() };
+    bench.lacp = self::system(bench.now(), apart);
+    bench.heard = [Heard::default(); 2];
+    let took = bench.until("independent", secs(10), Bench::both_healthy);
+    println!("with independent control, event driven, in sync in {took:?}");
+    assert!((0..2).all(|i| bench.lacp.ports()[i].mux_state() == MuxState::Distributing) && took <= secs(5));
+    bench.ping();
+    let transaction = bench.lacp.send_marker(1).unwrap();
+    let took = bench.until("marker", secs(1), |b| b.marker == Some(transaction));
+    println!("Linux answered a marker in {took:?}");
+
+    // A port that leaves says so.
+    let now = bench.now();
+    bench.lacp.remove_port(2, now).unwrap();
+    let took = bench.until("goodbye", secs(1), |b| b.heard[1].state & 0x30 == 0);
+    println!("Linux stopped {took:?} after a port had left");
+    let now = bench.now();
+    bench.lacp.add_port(&PortConfig::new(port_address(2)), LinkState::up(1000), now).unwrap();
+    let took = bench.until("return", secs(10), Bench::both_healthy);
+    println!("the port came back, in sync in {took:?}");
 
     // The rate that the guest shall send at.
     let now = bench.now();
@@ -329,5 +366,41 @@ fn a_linux_bond_and_this_system_agree_and_recover_in_time() {
     bench.ping();
     let proc = bench.command("cat /proc/net/bonding/bond0");
     assert_eq!(values(&proc, "Number of ports:"), ["2"], "{proc}");
+
+    // Both ends slow.
+    bench.command(
+        "ip link set bond0 down && echo slow > /sys/class/net/bond0/bonding/lacp_rate && ip link set bond0 up",
+    );
+    bench.lacp = self::system(bench.now(), LacpConfig::new(OURS));
+    (bench.healthy, bench.heard) = (0x3d, [Heard::default(); 2]);
+    let took = bench.until("slow", secs(40), Bench::both_healthy);
+    println!("both slow, in sync in {took:?}");
+    bench.ping();
     assert_eq!(bench.stray, 0, "the guest never sends where nobody takes it in");
+}
+
+#[test]
+fn a_linux_bond_that_chose_another_link_is_followed() {
+    let mine = |ad_actor_sys_prio| LacpConfig { ad_select: AdSelect::Prio, ad_actor_sys_prio, ..fast() };
+    // A second kind of link: another key, another aggregator.
+    let Some(mut bench) = bench("virtio-net-pci,speed=10000,duplex=full", mine(1)) else { return };
+    for (priority, patience) in [(1, secs(10)), (65535, secs(5))] {
+        bench.lacp = system(bench.now(), mine(priority));
+        bench.heard = [Heard::default(); 2];
+        bench.run(secs(1));
+        bench.until("one link", secs(40), |b| b.is_healthy(0) != b.is_healthy(1));
+        bench.run(secs(1));
+        let (used, other) = if bench.is_healthy(0) { (0, 1) } else { (1, 0) };
+        // Now this end wants the other link; Linux keeps the one it has.
+        let now = bench.now();
+        bench.lacp.set_port_priority(used as u16 + 1, 1, now).unwrap();
+        bench.lacp.set_port_priority(other as u16 + 1, 1000, now).unwrap();
+        bench.run(secs(3));
+        assert!(!bench.is_healthy(0) && !bench.is_healthy(1));
+        assert_eq!((bench.heard[used].state & 8, bench.heard[other].state & 8), (8, 0), "Linux wants what it wanted");
+        let took = bench.until("followed", secs(20), |b| b.is_healthy(used)) + secs(3);
+        println!("this end followed Linux after {took:?}, with priority {priority}");
+        assert!(took >= patience && took <= patience + secs(4), "{took:?}");
+        bench.ping();
+    }
 }

@@ -120,6 +120,7 @@ proptest! {
     fn steady_links_are_all_used_whatever_was_before(
         configs in configs(),
         links in 1..=4u16,
+        slow_links in prop_oneof![Just(0u8), any::<u8>()],
         ops in proptest::collection::vec(op(), 0..40),
         mut seed in any::<u64>(),
     ) {
@@ -133,21 +134,19 @@ proptest! {
         for link in 0..net.links.len() {
             net.links[link].passes = true;
             net.links[link].fate = Box::new(|_, _| vec![Duration::from_micros(50)]);
-            net.set_link(link, LinkState::up(1000));
+            net.set_link(link, LinkState::up(if slow_links >> link & 1 != 0 { 100 } else { 1000 }));
         }
         let now = net.now;
         net.ends[0].set_lacp_active(true, now);
         net.step();
         // What is still on its way arrives, and who was not heard for long enough before may still expire.
         net.run(Duration::from_secs(95), Net::assert_sane);
-        // The longest way back: a partner that is presumed with the long timeout is sent to every 30 s.
-        let took = net.run_until(Duration::from_secs(45), Net::all_distribute);
+        // The longest way back: a partner that is presumed with the long timeout is sent to every 30 s, and choices that
+        // differ are settled in 10 s.
+        let took = net.run_until(Duration::from_secs(60), Net::agrees);
         net.run(Duration::from_secs(200), |net| {
-            assert!(net.all_distribute(), "used after {took:?}, and then no more");
+            assert!(net.agrees(), "used after {took:?}, and then no more");
             net.assert_sane();
         });
-        for end in &net.ends {
-            prop_assert_eq!(end.active_aggregator().unwrap().ports, net.links.len());
-        }
     }
 }

@@ -197,3 +197,21 @@ fn min_links_holds_the_carrier_and_nothing_else() {
     net.step();
     assert!(net.ends[0].carrier());
 }
+
+#[test]
+fn polls_that_come_late_and_irregularly_disturb_nothing() {
+    for timing in BOTH_TIMINGS {
+        let mut net = net(timing, LacpRate::Fast);
+        net.run_until(secs(5), Net::all_distribute);
+        let (mut random, end) = (1u64, net.now + secs(600));
+        while net.now < end {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            net.now += Duration::from_millis(1 + (random >> 33) % 250);
+            let now = net.now;
+            net.deliver();
+            net.ends[(random >> 32) as usize & 1].poll(now);
+            net.step();
+            assert!(net.all_distribute(), "{timing:?} at {now}");
+        }
+    }
+}

@@ -133,3 +133,54 @@ impl Builtin {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Algorithm;
+    use crate::profile::{Exit, Profile};
+    use netcore::congestion::default_pacing_rate;
+
+    #[test]
+    fn what_an_algorithm_leaves_alone_is_linuxs_default() {
+        for algorithm in [Algorithm::Reno, Algorithm::Cubic, Algorithm::Rfc9438] {
+            let mut ops = Profile::linux_current().with_algorithm(algorithm).build();
+            let mut s = SendState::new(100, 1448);
+            s.srtt_us8 = 320_000;
+            assert_eq!((ops.min_tso_segs(&s), ops.sndbuf_expand(&s)), (2, 2));
+            assert_eq!(ops.pacing_rate(&s), default_pacing_rate(&s));
+            assert_eq!(ops.send_quantum(&s), (default_pacing_rate(&s).unwrap().bytes_per_sec() >> 10) as u32);
+            assert!(!ops.cong_control(&mut s, AckFlags::empty(), &RateSample::default(), Instant::ZERO));
+            s.ssthresh = Some(70);
+            let reno = algorithm == Algorithm::Reno;
+            assert_eq!(ops.min_cwnd(&s), if reno { 35 } else { 70 }, "rate halving");
+            // Hooks that window-based algorithms do not need.
+            let before = (ops, s);
+            ops.in_ack_event(&mut s, AckFlags::ECE, Instant::ZERO);
+            ops.packet_sent(&mut s, &PacketInfo::default(), Instant::ZERO);
+            ops.packet_acked(&mut s, &PacketInfo::default(), Instant::ZERO);
+            ops.packet_lost(&mut s, &PacketInfo::default(), Instant::ZERO);
+            ops.release(&mut s, Instant::ZERO);
+            assert_eq!((ops, s), before);
+        }
+    }
+
+    #[test]
+    fn each_variant_takes_whole_acks() {
+        let current = Profile::linux_current();
+        let exits = [Exit::None, current.exit, Exit::HyStartPlusPlus];
+        let algorithms = [Algorithm::Reno, Algorithm::Cubic, Algorithm::Rfc9438];
+        let all = algorithms.into_iter().flat_map(|it| exits.map(|exit| current.with_algorithm(it).with_exit(exit)));
+        for profile in all.chain([Profile::linux_2_6_35()]) {
+            let (mut ops, mut s) = (profile.build(), SendState::new(10, 1448));
+            profile.prepare(&mut s);
+            ops.init(&mut s, Instant::from_secs(1));
+            (s.is_cwnd_limited, s.prior_in_flight) = (true, 10);
+            let sample = AckSample { pkts_acked: 1, rtt_us: Some(40_000), in_flight: 0 };
+            let ack = AckEvent { sample, acked: 1, may_raise: true, ..AckEvent::default() };
+            ops.on_ack(&mut s, &ack, Instant::from_secs(2));
+            ops.on_ack(&mut s, &AckEvent { may_raise: false, ..ack }, Instant::from_secs(2));
+            assert_eq!((s.cwnd, ops.info(&s).min_rtt_us), (11, Some(40_000)), "{ops:?}");
+        }
+    }
+}

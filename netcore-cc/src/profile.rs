@@ -211,12 +211,12 @@ impl Profile {
 
     /// Sets a module parameter by its name in `/sys/module/tcp_cubic/parameters`.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), ParameterError> {
-        let bad = || ParameterError::Value { name: name.into(), value: value.into() };
-        let number = || value.parse::<u32>().map_err(|_| bad());
+        let bad = |allowed| ParameterError::Value { name: name.into(), value: value.into(), allowed };
+        let number = || value.parse::<u32>().map_err(|_| bad("whole numbers from 0 to 4294967295"));
         let flag = || match value {
             "0" | "n" | "N" | "false" => Ok(false),
             "1" | "y" | "Y" | "true" => Ok(true),
-            _ => Err(bad()),
+            _ => Err(bad("0, 1, n, y, false, true")),
         };
         let mut changed = *self;
         match name {
@@ -229,7 +229,9 @@ impl Profile {
             "hystart_detect" => changed.hystart.detect = number()?,
             "hystart_low_window" => changed.hystart.low_window = number()?,
             "hystart_ack_delta_us" => changed.hystart.ack_delta_us = number()?,
-            "hystart_ack_delta" => changed.hystart.ack_delta_us = number()?.checked_mul(1000).ok_or_else(bad)?,
+            "hystart_ack_delta" => {
+                changed.hystart.ack_delta_us = number()?.checked_mul(1000).ok_or_else(|| bad("0 to 4294967 (ms)"))?
+            }
             "restore_epoch_on_undo" => changed.cubic.restore_epoch_on_undo = flag()?,
             _ => {
                 return Err(ParameterError::Unknown {
@@ -348,3 +350,6 @@ impl Default for Profile {
         Self::linux_current()
     }
 }
+
+#[cfg(test)]
+mod tests;

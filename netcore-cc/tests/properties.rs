@@ -1,6 +1,6 @@
 //! What holds for every algorithm, whatever happens to it.
 
-use netcore::congestion::{AckEvent, AckSample, CaState, CongestionOps, CwndEvent, SendState};
+use netcore::congestion::{AckEvent, AckSample, CaState, CongestionOps, CwndEvent, PacketInfo, SendState};
 use netcore::{Instant, Rate};
 use netcore_cc::profile::Exit;
 use netcore_cc::{Algorithm, Builtin, Profile};
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn ten_years_of_acks_do_not_overflow(profile in profile(), gap_us in 1_u64..10_000_000_000) {
+    fn ten_years_of_acks_do_not_overflow(profile in profile(), gap_us in 1_u64..=157_788_000_000) {
         let mut s = SendState::new(10, 1448);
         profile.prepare(&mut s);
         let mut ops = profile.build();
@@ -124,7 +124,36 @@ proptest! {
             let sample = AckSample { pkts_acked: 1, rtt_us: Some(1000), in_flight: 0 };
             let before = s.cwnd;
             ops.on_ack(&mut s, &AckEvent { sample, acked: 1, may_raise: true, ..AckEvent::default() }, now);
-            prop_assert!(s.cwnd - before <= 1, "one segment acknowledged adds at most one");
+            prop_assert!(s.cwnd >= 1 && s.cwnd - before <= 1, "one segment acknowledged adds at most one");
         }
+    }
+
+    /// The reduction is made once, by the caller with what `ssthresh` said; neither further losses nor ACKs of the same
+    /// episode move window or threshold, and the remembered maximum is that of the first.
+    #[test]
+    fn one_reduction_per_episode(profile in profile(), cwnd in 2_u32..100_000, events in prop::collection::vec((any::<bool>(), 0_u64..50_000), 0..100)) {
+        let mut s = SendState::new(cwnd, 1448);
+        profile.prepare(&mut s);
+        let mut ops = profile.build();
+        let mut now = Instant::from_secs(1);
+        ops.init(&mut s, now);
+        s.is_cwnd_limited = true;
+        s.prior_cwnd = s.cwnd;
+        let ssthresh = ops.ssthresh(&mut s, now);
+        ops.set_state(&mut s, CaState::Recovery, now);
+        s.ca_state = CaState::Recovery;
+        (s.ssthresh, s.cwnd, s.cwnd_cnt) = (Some(ssthresh), ssthresh, 0);
+        let after = (s.cwnd, s.ssthresh, s.cwnd_cnt, ops.info(&s).w_max);
+        for (lost, us) in events {
+            now = now.plus_nanos(us * 1000);
+            if lost {
+                ops.packet_lost(&mut s, &PacketInfo::default(), now);
+            } else {
+                let sample = AckSample { pkts_acked: 1, rtt_us: Some(20_000), in_flight: 0 };
+                ops.on_ack(&mut s, &AckEvent { sample, acked: 1, may_raise: false, ..AckEvent::default() }, now);
+            }
+            prop_assert_eq!((s.cwnd, s.ssthresh, s.cwnd_cnt, ops.info(&s).w_max), after);
+        }
+        prop_assert_eq!(ops.undo_cwnd(&mut s, now).max(1) >= s.cwnd, true);
     }
 }

@@ -38,6 +38,34 @@ fn gro_json_has_the_documented_fields_and_adds_up() {
 }
 
 #[test]
+fn each_flows_reasons_add_up_to_its_packets() {
+    let v = json(&["gro", &capture(), "--json"]);
+    for flow in v["flows"].as_array().unwrap() {
+        let reasons: u64 = flow["end_reasons"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+        assert_eq!(Some(reasons), flow["packets_out"].as_u64(), "{flow}");
+    }
+}
+
+#[test]
+fn gso_cuts_what_gro_merged_into_the_frames_of_the_capture() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let (merged, wire) = (path("merged.pcap"), path("wire.pcap"));
+    let gro = json(&["gro", &capture(), "--out", &merged, "--json"]);
+    let gso = json(&["gso", &merged, "--mss", "1398", "--out", &wire, "--json"]);
+    assert_eq!(gso["frames_in"], gro["packets_out"]);
+    assert_eq!(gso["packets_out"], 753);
+    assert_eq!(gso["bytes_out"], gro["bytes_in"]);
+    assert_eq!(gso["damaged"], Value::Null);
+    let passed: u64 = gso["passed"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!(passed + gso["super_packets"].as_u64().unwrap(), gso["frames_in"].as_u64().unwrap());
+    // By the MTU the pieces are the same: 1500 less 102 bytes of headers.
+    assert_eq!(json(&["gso", &merged, "--json"])["packets_out"], 753);
+    let output = netcore(&["gso", &merged, "--mss", "0"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn smaller_polls_merge_less_and_old_rules_not_at_all() {
     let out = |arguments: &[&str]| {
         json(&[&["gro", &capture(), "--json"], arguments].concat())["packets_out"].as_u64().unwrap()

@@ -36,6 +36,11 @@ impl DmaBlock {
         Ok(Self { region, iova })
     }
 
+    /// The region.
+    pub fn into_region(self) -> DmaRegion {
+        self.region
+    }
+
     /// Bytes in the block.
     pub fn size(&self) -> usize {
         self.region.len()

@@ -34,6 +34,9 @@ pub enum NicError {
         /// Sum of the words.
         sum: u16,
     },
+    /// There is no NVM.
+    #[error("there is no NVM (EECD.PRES is off)")]
+    NvmAbsent,
     /// The NVM holds no usable station address.
     #[error("NVM holds {mac} as station address, which is a group address or zero")]
     NvmMac {

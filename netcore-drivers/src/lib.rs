@@ -3,6 +3,9 @@
 //! | module | device | feature |
 //! | --- | --- | --- |
 //! | `pcap` | capture files, pcap and pcapng | `pcap` |
+//! | `memory` | huge pages and shared memory for packet pools | `memory` |
+//! | [`middleware`] | tracer, fault injector, capture tap: around any other | |
+//! | [`e1000`] | 82540, 82545, 82546, 82574L | `e1000` |
 //! | `model` | register-level models of NICs, in process | `model` |
 //!
 //! A NIC driver stands on these:
@@ -24,7 +27,12 @@ extern crate alloc;
 
 pub mod bus;
 pub mod dma;
+#[cfg(feature = "e1000")]
+pub mod e1000;
 mod error;
+#[cfg(all(feature = "memory", target_os = "linux"))]
+pub mod memory;
+pub mod middleware;
 pub mod mmio;
 #[cfg(feature = "model")]
 pub mod model;

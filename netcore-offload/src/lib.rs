@@ -5,7 +5,9 @@
 //! ```
 //!
 //! [`Gro`] is a [`ReceiveOffload`](netcore::ReceiveOffload), [`SoftwareSegmenter`] a [`Segmenter`](netcore::Segmenter): a
-//! [`Port`](netcore::Port) takes one of each. What merges: TCP over IPv4 and IPv6, under VLAN tags, plain and inside VXLAN.
+//! [`Port`](netcore::Port) takes one of each. What merges: TCP over IPv4 and
+//! IPv6, and UDP if asked for, under VLAN tags, plain and inside VXLAN, GENEVE, GRE and IP in IP. [`GroCells`] is receive
+//! offload at the tunnel device.
 #![no_std]
 #![warn(clippy::alloc_instead_of_core, clippy::std_instead_of_alloc, clippy::std_instead_of_core)]
 #![forbid(unsafe_code)]
@@ -16,10 +18,14 @@ extern crate std;
 
 pub mod gro;
 pub mod gso;
+mod layout;
 mod protocols;
 
-pub use gro::{BucketHash, Gro, GroConfig, GroConfigError, GroCounters, GroRules, GroTable, IpIdRule};
-pub use gso::{GsoCounters, SoftwareSegmenter};
+pub use gro::{
+    BucketHash, CellCounters, FlowCounters, Gro, GroCells, GroConfig, GroConfigError, GroCounters, GroFlow, GroRules,
+    GroTable, IpIdRule, UdpGro,
+};
+pub use gso::{GsoCounters, Large, SoftwareSegmenter};
 pub use protocols::{ProtocolId, Protocols, RegisterError};
 
 #[cfg(doctest)]

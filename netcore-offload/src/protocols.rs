@@ -30,7 +30,9 @@ pub enum RegisterError {
     #[error("{0:?} has a handler already")]
     Taken(ProtocolId),
     /// The protocol is built in.
-    #[error("{0:?} is built in: IPv4, IPv6, VLAN tags, TCP, UDP and the VXLAN ports cannot be replaced")]
+    #[error(
+        "{0:?} is built in: IPv4, IPv6, VLAN tags, TCP, UDP, GRE, IP in IP and the ports of VXLAN and GENEVE cannot be replaced"
+    )]
     BuiltIn(ProtocolId),
 }
 
@@ -60,8 +62,8 @@ impl Protocols {
         if matches!(
             id,
             ProtocolId::EtherType(0x0800 | 0x86dd | 0x8100 | 0x88a8)
-                | ProtocolId::IpProtocol(6 | 17)
-                | ProtocolId::UdpPort(4789)
+                | ProtocolId::IpProtocol(4 | 6 | 17 | 41 | 47)
+                | ProtocolId::UdpPort(4789 | 6081)
         ) {
             return Err(RegisterError::BuiltIn(id));
         }

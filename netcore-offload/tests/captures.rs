@@ -4,9 +4,9 @@ use netcore::dissect::{TunnelPorts, dissect};
 use netcore::flow::FlowKey;
 use netcore::offload::{ReceiveOffload, Segmenter};
 use netcore::wire::{Protocol, TcpFlags, TcpHeader};
-use netcore::{Burst, Features, Instant, Packet, PacketPool, PoolConfig};
+use netcore::{Burst, Features, Gso, GsoKind, Instant, Packet, PacketPool, PoolConfig};
 use netcore_drivers::pcap::CaptureReader;
-use netcore_offload::{Gro, GroConfig, GroTable, SoftwareSegmenter};
+use netcore_offload::{Gro, GroConfig, GroTable, Large, SoftwareSegmenter};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ type Stream = (u16, usize, &'static str);
 const PORTS: [u16; 2] = [4789, 8472];
 
 fn ports() -> TunnelPorts {
-    PORTS.iter().fold(TunnelPorts::none(), |ports, port| ports.with_vxlan(*port))
+    PORTS.iter().fold(TunnelPorts::default(), |ports, port| ports.with_vxlan(*port))
 }
 
 fn read(path: &PathBuf) -> Vec<Vec<u8>> {
@@ -178,5 +178,69 @@ fn every_capture_survives_gro_and_comes_back_from_gso() {
         let Some(path) = netcore_test::shared(&format!("captures/{name}.pcap")) else { return };
         check(path.clone(), 64, GroTable::linux_current(), expected);
         check(path, 256, GroTable::large(), expected);
+    }
+}
+
+/// GENEVE over IPv4 without outer checksum, from a kernel that has a GENEVE device.
+#[test]
+fn geneve_capture_survives_gro_and_comes_back_from_gso() {
+    let Some(path) = netcore_test::shared("exams/pcaps/geneve_bulk_v4_zerocsum.pcap") else { return };
+    let sha = "d88eb3fc89b21b0c3c4c9e27c06084676383710c93cff46024f8f307d44fe68c";
+    for batch in [64, 9] {
+        check(path.clone(), batch, GroTable::linux_current(), &[(34278, 700_000, sha)]);
+    }
+}
+
+/// A path with loss, delay and doubled frames, seen by the receiver.
+#[test]
+fn reordered_capture_survives_gro_and_comes_back_from_gso() {
+    let Some(path) = netcore_test::shared("exams/pcaps/tcp_reorder_rcv.pcap") else { return };
+    let sha = "b036c54f11c27da6518354787d2873d15853010b6c8925c45ef3e499a03aec4e";
+    for batch in [64, 900] {
+        check(path.clone(), batch, GroTable::linux_current(), &[(47924, 800_000, sha)]);
+    }
+}
+
+/// The kernel's own merged frames of the same traffic: the byte stream is the same, none is longer than what fits, and cutting
+/// them gives the frames of the wire.
+#[test]
+fn what_the_kernel_merged_is_cut_into_the_frames_of_the_wire() {
+    let (Some(kernel), Some(wire)) =
+        (netcore_test::shared("captures/gro_pair_kernel.pcap"), netcore_test::shared("captures/gro_pair_wire.pcap"))
+    else {
+        return;
+    };
+    let (merged, wire) = (read(&kernel), read(&wire));
+    let sha = "5b846ab22355fb70783bba12349aef9ab1b851be1a7e04565b7a39e502f9d8c4";
+    let pool = PacketPool::new(PoolConfig { windows: 4096, ..PoolConfig::with_buffers(4096) }).unwrap();
+    let mut cache = pool.cache();
+    let mut segmenter = SoftwareSegmenter::new();
+    let (mut cut, mut largest, mut full, mut data) = (Vec::new(), 0, 0, 0);
+    for frame in &merged {
+        let payload = segment(frame).map_or(0, |segment| segment.3.len());
+        (largest, full, data) =
+            (largest.max(payload), full + usize::from(payload == 64308), data + usize::from(payload > 0));
+        let mut packet = cache.copy_chain(frame).unwrap();
+        if payload > 1398 {
+            let large = Large::of(&packet, &ports()).unwrap();
+            let kind = large.kind
+                | if segment(frame).unwrap().2.contains(TcpFlags::CWR) { GsoKind::TCP_ECN } else { GsoKind::empty() };
+            packet.set_gso(Some(Gso { kind, size: 1398, segments: payload.div_ceil(1398) as u16 }));
+        }
+        let mut out = Burst::new();
+        segmenter.segment(packet, Features::empty(), &mut cache, &mut out).unwrap();
+        cut.extend(out.iter().map(Packet::to_vec));
+        cache.put_burst(&mut out);
+    }
+    assert_eq!((merged.len(), data, full, largest), (72, 37, 12, 64308));
+    let stream = |frames: &[Vec<u8>]| {
+        let streams = streams(frames.iter().map(Vec::as_slice));
+        streams.into_iter().find(|(key, _)| key.ports.is_some_and(|ports| ports.0 == 59036)).unwrap().1
+    };
+    assert_eq!(stream(&merged), (1_000_000, sha.to_string()));
+    assert_eq!(cut.len(), wire.len());
+    let (before, after) = (by_flow(&wire), by_flow(&cut));
+    for (key, frames) in before {
+        assert!(frames == after[&key], "frames of {key:?} come back byte for byte, in order");
     }
 }

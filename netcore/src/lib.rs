@@ -43,6 +43,7 @@ pub mod pool;
 pub mod port;
 pub mod qdisc;
 pub mod ring;
+pub mod simd;
 mod sync;
 pub mod time;
 pub mod wire;

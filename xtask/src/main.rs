@@ -2,6 +2,7 @@
 
 mod fuzz;
 mod guest;
+mod oracle;
 mod run;
 mod steps;
 
@@ -46,8 +47,20 @@ enum Command {
     },
     /// Get kernel and busybox for the tests that run Linux in a guest
     Guest,
+    /// Ask a real system again for the answers that tests compare with
+    Oracle {
+        /// Which one
+        #[arg(value_enum)]
+        which: Oracle,
+    },
     /// Count instructions of the hot paths with callgrind
     Instructions,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Oracle {
+    /// A Linux bond in a guest
+    Bond,
 }
 
 fn main() -> ExitCode {
@@ -68,6 +81,7 @@ fn main() -> ExitCode {
         Command::Fuzz { target: Some(target), seconds } => report.run("fuzz", || fuzz::one(&target, seconds)),
         Command::Bench { filter } => report.run("bench", || steps::bench(filter.as_deref())),
         Command::Guest => report.run("guest", guest::get),
+        Command::Oracle { which: Oracle::Bond } => report.run("oracle bond", oracle::bond),
         Command::Instructions => report.run("instructions", steps::instructions),
     }
     report.finish()

@@ -10,6 +10,8 @@ pub(super) struct Aggregator {
     pub(super) id: u16,
     pub(super) active: bool,
     pub(super) individual: bool,
+    /// The partner uses another aggregator; see `deadlock`.
+    pub(super) refused: bool,
     pub(super) actor_key: u16,
     pub(super) partner_system: MacAddress,
     pub(super) partner_system_priority: u16,
@@ -22,6 +24,7 @@ impl Aggregator {
             id,
             active: false,
             individual: false,
+            refused: false,
             actor_key: 0,
             partner_system: MacAddress::default(),
             partner_system_priority: 0,
@@ -75,7 +78,7 @@ pub struct ActiveAggregator {
 }
 
 /// What an aggregator is judged by, the most important first; the greater wins, and the incumbent if they are equal.
-type Merit = (bool, bool, u64, u64, u64);
+type Merit = (bool, bool, bool, u64, u64, u64);
 
 impl Lacp {
     pub(super) fn members(&self, aggregator: usize) -> impl Iterator<Item = &Port> {
@@ -99,7 +102,7 @@ impl Lacp {
             AdSelect::Count => (ports, bandwidth, 0),
             AdSelect::Prio => (priority, ports, bandwidth),
         };
-        (!of.individual, of.has_partner(), a, b, c)
+        (!of.individual, of.has_partner(), !of.refused, a, b, c)
     }
 
     /// True if `ad_select=stable` keeps the incumbent although the rival is better.
@@ -109,6 +112,7 @@ impl Lacp {
             && self.enabled_ports(incumbent) > 0
             && (old.has_partner() || !new.has_partner())
             && !(old.actor_key == 0 && new.actor_key != 0)
+            && (!old.refused || new.refused)
     }
 
     /// Chooses the active aggregator. True if anything changed.

@@ -16,7 +16,7 @@
 //! back is dropped before it moves a machine; a partner that calls its port individual gets an aggregator of its own; changes
 //! of state or options are told at once and not with the next periodic LACPDU; data stops at once, and not with the next tick,
 //! if the partner is no longer in sync; a passive port sends nothing before its partner does; the bandwidth of an aggregator is the sum of
-//! its enabled links also if the last one to join is down.
+//! its enabled links also if the last one to join is down; two systems that chose different aggregators agree after a while.
 //!
 //! ```
 //! use netcore::{Instant, LinkState, MacAddress};
@@ -48,6 +48,7 @@
 
 mod aggregator;
 mod config;
+mod deadlock;
 mod error;
 mod key;
 mod machine;

@@ -65,7 +65,7 @@ impl Lacp {
         let index = self.index(port)?;
         let port = &mut self.ports[index];
         (port.actor.port_priority, port.ntt) = (priority, true);
-        self.elect();
+        self.think_anew();
         self.settle(now);
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Lacp {
     /// Sets how the active aggregator is chosen (`ad_select`); it is chosen anew.
     pub fn set_ad_select(&mut self, select: AdSelect, now: Instant) {
         self.config.ad_select = select;
-        self.elect();
+        self.think_anew();
         self.settle(now);
     }
 

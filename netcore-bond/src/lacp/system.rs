@@ -1,6 +1,7 @@
 //! The aggregation system: its ports and the run of the machines.
 
 use super::aggregator::Aggregator;
+use super::deadlock::Deadlock;
 use super::machine::{self, Control, OPPORTUNITY};
 use super::output::Outbox;
 use super::port::Port;
@@ -23,6 +24,7 @@ pub struct Lacp {
     /// The last run of the machines; `None` before the first since the bond was opened.
     last_run: Option<Instant>,
     pub(super) selection_timer: Option<Instant>,
+    pub(super) deadlock: Deadlock,
     pub(super) outbox: Outbox,
     pub(super) told_aggregator: Option<u16>,
     pub(super) told_carrier: bool,
@@ -45,6 +47,7 @@ impl Lacp {
             opened: None,
             last_run: None,
             selection_timer: None,
+            deadlock: Deadlock::default(),
             outbox: Outbox::default(),
             told_aggregator: None,
             told_carrier: false,
@@ -197,7 +200,7 @@ impl Lacp {
             let periodic = [port.current_while, port.periodic_timer, port.wait_while, port.transmit_at()];
             periodic.into_iter().chain([port.actor_churn.timer(), port.partner_churn.timer()])
         });
-        timers.chain([self.selection_timer]).flatten().min()
+        timers.chain([self.selection_timer, self.deadlock.timer]).flatten().min()
     }
 
     /// The time that the machines go by: in ticks, that of the last tick.
@@ -250,7 +253,7 @@ impl Lacp {
             moved |= machine::churn(port, clock);
             moved |= core::mem::take(&mut port.begin);
         }
-        moved
+        moved | self.resolve_deadlock(clock)
     }
 
     pub(super) fn control(&self, index: usize) -> Control {

@@ -188,6 +188,18 @@ impl Net {
         (0..2).all(|end| (0..self.links.len()).all(|link| used(end, link)))
     }
 
+    /// All links of one speed are used both ways, the others neither way.
+    pub fn agrees(&self) -> bool {
+        let Some(active) = self.ends[0].active_aggregator() else { return false };
+        (0..self.links.len()).all(|link| {
+            let chosen = self.port(0, link).actor().key() == active.actor_key;
+            (0..2).all(|end| {
+                let says = self.port(end, link).actor().state().contains(LacpState::DISTRIBUTING);
+                (self.distributes(end, link), says) == (chosen, chosen)
+            })
+        })
+    }
+
     /// What must hold at any time: no data goes where the partner is not known to be in sync, unless the port serves
     /// without LACP for want of a partner.
     pub fn assert_sane(&self) {

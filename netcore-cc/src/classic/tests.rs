@@ -77,7 +77,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<u32>().prop_map(Some),
     ];
     let acked = prop_oneof![8 => 1_u32..3, 1 => Just(0), 1 => 0_u32..100, 1 => any::<u32>()];
-    let window = prop_oneof![4 => 1_u32..400, 1 => any::<u32>()];
+    let window = prop_oneof![6 => 1_u32..400, 1 => any::<u32>(), 1 => Just(0)];
     let other = prop_oneof![4 => 1_u32..400, 1 => any::<u32>()];
     prop_oneof![
         40 => (1_u32..60, acked, rtt, gap, prop_oneof![Just(1448_u32), Just(0), any::<u32>()], prop::bool::weighted(0.95), prop::bool::weighted(0.95))
@@ -109,6 +109,8 @@ fn profile() -> impl Strategy<Value = Profile> {
     let mut wide = current;
     wide.set("hystart_ack_delta_us", "4294967295").unwrap();
     all.push(wide);
+    all.push(current.with_exit(Exit::HyStartPlusPlus));
+    all.push(current.with_exit(Exit::HyStartPlusPlus).with_algorithm(crate::Algorithm::Reno));
     all.push(current.with_algorithm(crate::Algorithm::Reno));
     all.push(current.with_algorithm(crate::Algorithm::Reno).with_exit(Exit::None));
     (prop::sample::select(all), prop::sample::select(vec![250_u32, 1000, 100, 300, 1200, 1]))
@@ -199,6 +201,8 @@ fn nine_acks_of_ten_take_the_shortcut() {
     let mut off = Profile::linux_current();
     off.set("hystart", "0").unwrap();
     assert!(shares(&off).0 >= 90);
+    let reno = Profile::linux_current().with_algorithm(crate::Algorithm::Reno);
+    assert!(shares(&reno).0 >= 90 && shares(&reno.with_exit(Exit::None)).0 >= 90);
 }
 
 #[test]
@@ -213,4 +217,18 @@ fn no_shortcut_where_delays_are_coarse_or_acks_are_counted() {
     assert!(!quick(DelayUnit::Micros, Growth::PerPacketInclusive));
     let hystart = HyStart::new(crate::HyStartRules::linux_current());
     assert!(Classic::new(hystart, Reno::default(), DelayUnit::Micros, Growth::PerPacket).quick);
+}
+
+#[test]
+fn an_initial_threshold_is_ignored_by_every_early_exit_and_reno_remembers_no_maximum() {
+    fn threshold<S: SlowStart>(slow_start: S) -> Option<u32> {
+        let ops = Classic::new(slow_start, Reno::default(), DelayUnit::Micros, Growth::PerPacket);
+        let (mut ops, mut s) = (ops.with_initial_ssthresh(40), SendState::new(10, 1448));
+        ops.init(&mut s, Instant::from_secs(1));
+        assert_eq!(ops.info(&s).w_max, None);
+        s.ssthresh
+    }
+    assert_eq!(threshold(UntilLoss), Some(40));
+    assert_eq!(threshold(crate::HyStartPlusPlus::new()), None);
+    assert_eq!(threshold(HyStart::new(crate::HyStartRules::linux_current())), None);
 }

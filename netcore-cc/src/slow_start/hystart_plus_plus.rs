@@ -155,3 +155,6 @@ impl SlowStart for HyStartPlusPlus {
         self.counters
     }
 }
+
+#[cfg(test)]
+mod tests;

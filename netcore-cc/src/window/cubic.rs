@@ -155,14 +155,12 @@ impl Cubic {
 
     /// After an update at `cwnd`: what the next ACKs of this tick can leave uncomputed.
     fn calm_down(&mut self, cwnd: u32, state: &SendState, now: Instant) {
-        let f = &self.fields;
-        let age = state.clock.jiffies(now).wrapping_sub(f.last_time) as i32;
-        // The two ways in which `update` computes little: it returns early, or the cubic part has run in this tick.
-        let early = f.last_cwnd == cwnd && age <= (state.clock.hz() >> 5) as i32;
-        if cwnd == 0 || !early && (age != 0 || f.epoch_start == 0 || f.cnt < 2) {
+        // `update` has just run: until the tick ends or the window changes it will return early, or else run the friendly part
+        // alone.
+        if cwnd == 0 {
             return;
         }
-        let friendly = self.parameters.tcp_friendliness && !early;
+        let friendly = self.parameters.tcp_friendliness && self.fields.last_cwnd != cwnd;
         self.calm = Calm {
             tick: Tick::at(&state.clock, now),
             cwnd,
@@ -253,3 +251,6 @@ impl WindowAdjustment for Cubic {
         (self.fields.last_max_cwnd != 0).then_some(self.fields.last_max_cwnd)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,12 +56,9 @@ const RATIO_SHIFT: u32 = 4;
 /// CUBIC, Linux 2.6.23 to 3.x.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CubicLegacy {
-    /// The fields shared with later kernels.
-    pub fields: CubicState,
-    /// Packets per ACK, four fraction bits.
-    pub delayed_ack: u32,
-    /// Window at the last loss.
-    pub loss_cwnd: u32,
+    fields: CubicState,
+    delayed_ack: u32,
+    loss_cwnd: u32,
     saved: CubicState,
     rules: LegacyRules,
     parameters: CubicParameters,
@@ -80,6 +77,21 @@ impl CubicLegacy {
             factors: parameters.factors(),
             parameters,
         }
+    }
+
+    /// The fields shared with later kernels.
+    pub const fn fields(&self) -> CubicState {
+        self.fields
+    }
+
+    /// Packets per ACK, four fraction bits (`delayed_ack`).
+    pub const fn delayed_ack(&self) -> u32 {
+        self.delayed_ack
+    }
+
+    /// Window at the last loss, segments, 0 if there was none (`loss_cwnd`).
+    pub const fn loss_cwnd(&self) -> u32 {
+        self.loss_cwnd
     }
 
     fn epoch_time(&self, jiffies: u32, state: &SendState, delay_min: &DelayMin) -> u64 {

@@ -55,12 +55,14 @@ pub enum ParameterError {
         allowed: &'static str,
     },
     /// Not a number, or not a boolean where one is wanted.
-    #[error("{name}={value}: not a valid value")]
+    #[error("{name}=\"{value}\": allowed are {allowed}")]
     Value {
         /// The parameter.
         name: alloc::string::String,
         /// The text.
         value: alloc::string::String,
+        /// What there is.
+        allowed: &'static str,
     },
 }
 

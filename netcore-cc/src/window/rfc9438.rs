@@ -33,7 +33,8 @@ struct Epoch {
 pub struct Rfc9438 {
     epoch: Epoch,
     saved: Epoch,
-    limited_since: Option<Instant>,
+    /// The last ACK in avoidance, whether it found the window the limit or not.
+    last_ack: Option<Instant>,
     after_timeout: bool,
 }
 
@@ -74,6 +75,22 @@ impl Rfc9438 {
         if t_us < k_us { w_max.saturating_sub(delta) } else { w_max.saturating_add(delta) }
     }
 
+    /// The Reno-friendly estimate W_est in 1/65536 segment (section 4.3), 0 before the first epoch.
+    pub const fn w_est(&self) -> u64 {
+        self.epoch.w_est
+    }
+
+    /// When the epoch began (t_epoch), moved by the time that does not count; `None` while none is running.
+    pub const fn epoch_start(&self) -> Option<Instant> {
+        self.epoch.start
+    }
+
+    /// Section 4.2: time in which the application was the limit, from `since` to `now`, is not part of t.
+    fn exclude(&mut self, since: Instant, now: Instant) {
+        self.epoch.start = self.epoch.start.map(|start| start.plus_nanos(now.nanos_since(since)));
+        self.last_ack = Some(now);
+    }
+
     /// The window with its fraction; the fraction is dropped if somebody else wrote the window.
     fn window(&self, state: &SendState) -> u64 {
         let whole = u64::from(state.cwnd) << FRACTION;
@@ -112,15 +129,12 @@ impl WindowAdjustment for Rfc9438 {
         // Section 4.8: W_max and K are set afresh when avoidance begins after the timeout.
         self.epoch.start = None;
         self.after_timeout = true;
-        self.limited_since = None;
+        self.last_ack = None;
     }
 
     fn avoid(&mut self, state: &mut SendState, acked: u32, delay_min: &DelayMin, now: Instant) {
         let cwnd = self.window(state);
-        // Section 4.2: application-limited time is not part of t.
-        if let (Some(since), Some(start)) = (self.limited_since.take(), self.epoch.start) {
-            self.epoch.start = Some(start.plus_nanos(now.nanos_since(since)));
-        }
+        self.last_ack = Some(now);
         if self.epoch.start.is_none() {
             self.begin_epoch(cwnd, now);
         }
@@ -147,7 +161,8 @@ impl WindowAdjustment for Rfc9438 {
     }
 
     fn not_limited(&mut self, _: &SendState, now: Instant) {
-        self.limited_since.get_or_insert(now);
+        // The window was not the limit since the last ACK.
+        self.exclude(self.last_ack.unwrap_or(now), now);
     }
 
     fn ssthresh(&mut self, state: &SendState, _: Instant) -> u32 {
@@ -175,12 +190,11 @@ impl WindowAdjustment for Rfc9438 {
     }
 
     fn tx_start(&mut self, state: &SendState, now: Instant) {
-        // Nothing was in flight since the last transmission's ACK; that time is not part of the epoch. Shorter gaps
-        // than an RTT are gaps between packet trains, not idleness.
-        let idle = now.nanos_since(state.last_sent);
+        // Nothing has been in flight since the last ACK. Less than an RTT of that is a gap between packet trains, not idleness.
         let srtt_ns = u64::from(state.srtt_us8) * 125;
-        if idle > srtt_ns && self.limited_since.is_none() {
-            self.limited_since = Some(state.last_sent.plus_nanos(srtt_ns));
+        let since = self.last_ack.unwrap_or(state.last_sent.plus_nanos(srtt_ns));
+        if now.nanos_since(since) > srtt_ns {
+            self.exclude(since, now);
         }
     }
 
@@ -188,3 +202,6 @@ impl WindowAdjustment for Rfc9438 {
         (self.epoch.w_max != 0).then_some((self.epoch.w_max >> FRACTION).min(u64::from(u32::MAX)) as u32)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ mod capture;
 mod cc;
 mod dissect;
 mod gro;
+mod gso;
 mod reproduce;
 
 use clap::Subcommand;
@@ -17,6 +18,7 @@ const DAMAGED: u8 = 3;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Gro(gro::Arguments),
+    Gso(gso::Arguments),
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
     Reproduce(reproduce::Arguments),
@@ -26,6 +28,7 @@ impl Command {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Gro(arguments) => gro::run(arguments),
+            Self::Gso(arguments) => gso::run(arguments),
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),

@@ -3,11 +3,14 @@
 //! | back end | registers | DMA | feature |
 //! | --- | --- | --- | --- |
 //! | `crate::model` | calls into a model in this process | memory registered with it | `model` |
+//! | `qtest` | QEMU's qtest protocol | a memfd that QEMU maps as guest memory | `qtest` |
 //!
 //! A bus is driven by one owner at a time and only on the control path: the data path uses the [`Mmio`] window and the
 //! [`DmaBlock`](crate::dma::DmaBlock)s that it got from it.
 
 pub mod pci;
+#[cfg(feature = "qtest")]
+pub mod qtest;
 
 use crate::error::NicError;
 use crate::mmio::Mmio;
@@ -72,7 +75,8 @@ pub trait Bus: Send {
     }
 
     /// Memory that the device can reach: `len` zero bytes, aligned to 4 KiB, contiguous for the device as far as the back
-    /// end can arrange it ([`DmaRegion::iova`] says). Dropping the region unmaps it.
+    /// end can arrange it ([`DmaRegion::iova`] says). Up to 64 KiB do not cross a 64 KiB boundary: 82545 and 82546 forbid that
+    /// for rings. Dropping the region unmaps it.
     ///
     /// Ring memory and the memory of packet pools ([`PacketPool::from_region`](netcore::PacketPool::from_region)) come from
     /// here.

@@ -258,6 +258,11 @@ impl Core {
         self.line = asserted && self.config.get(4) & crate::bus::pci::command::INTX_DISABLE == 0;
     }
 
+    /// Level of the interrupt line.
+    pub const fn line(&self) -> bool {
+        self.line
+    }
+
     /// Puts a frame on the line at `mbps` and says when its last bit has left.
     pub fn send(&mut self, bytes: Vec<u8>, mbps: u32) -> Instant {
         let at = if self.timing.line_rate {

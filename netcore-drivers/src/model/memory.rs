@@ -62,7 +62,11 @@ impl Memory {
         let bytes = len.max(1).next_multiple_of(4096);
         let iova = {
             let mut map = self.map.lock();
-            let iova = map.next.max(FIRST_IOVA);
+            let mut iova = map.next.max(FIRST_IOVA);
+            // See `Bus::allocate`: a block of up to 64 KiB does not cross a boundary of that size.
+            if iova >> 16 != (iova + bytes as u64 - 1) >> 16 {
+                iova = iova.next_multiple_of(1 << 16);
+            }
             map.next = (iova + bytes as u64 + GUARD).next_multiple_of(4096);
             iova
         };

@@ -21,6 +21,7 @@
 //! | `memory` | [`Memory`]: what devices reach by DMA |
 //! | `faults` | [`Faults`]: what can be made to go wrong |
 //! | `timers` | [`Timers`] |
+//! | [`e82546gb`] | the 82546GB |
 //! | [`nvm`] | images of non-volatile memory |
 //! | [`frames`] | checksums of frames as hardware verifies them |
 
@@ -29,6 +30,7 @@ mod bus;
 mod common;
 mod config;
 mod device;
+pub mod e82546gb;
 mod faults;
 pub mod frames;
 mod memory;

@@ -77,7 +77,8 @@ impl<H: Hardware> Nic<H> {
         if config.mac.is_some_and(|mac| !mac.is_valid_station()) {
             return range("station address", 0, "no group address and not zero");
         }
-        let settings = Settings::new(&config, limits, hardware.permanent_mac());
+        let mut settings = Settings::new(&config, limits, hardware.permanent_mac());
+        settings.features = hardware.fix_features(settings.features);
         let capabilities = capabilities(limits, &settings);
         let mut arenas = Arenas::new();
         arenas.add(config.pool.clone());
@@ -418,6 +419,7 @@ impl<H: Hardware> Driver for Nic<H> {
             for (index, name) in self.hardware.counters().iter().enumerate() {
                 statistics.add(*name, sums.get(index));
             }
+            self.hardware.derive(&sums, statistics);
         }
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         for (n, cell) in self.queues.iter().enumerate() {
@@ -547,7 +549,7 @@ impl<H: Hardware> Driver for Nic<H> {
         if !self.hardware.limits().supported.contains(features) {
             return Err(DriverError::Unsupported { what: "one of the features" });
         }
-        self.settings.features = features;
+        self.settings.features = self.hardware.fix_features(features);
         self.refresh_capabilities();
         for (queue, cell) in (0u16..).zip(&self.queues) {
             let pair = &mut *cell.pair.lock();

@@ -31,7 +31,7 @@ use crate::error::NicError;
 use crate::mmio::Csr;
 use crate::ring::{ReceiveLayout, TransmitLayout};
 use alloc::string::String;
-use netcore::{Features, GsoKind, Instant, LinkState, MacAddress};
+use netcore::{Features, GsoKind, Instant, LinkState, MacAddress, Statistics};
 use statistics::Sums;
 
 /// What a part can do; fixed once it is probed.
@@ -157,6 +157,16 @@ pub trait Hardware: Send + 'static {
 
     /// The names of the sums, in order: ethtool's.
     fn counters(&self) -> &'static [&'static str];
+
+    /// Adds counters that are formed of others to `statistics`.
+    fn derive(&self, sums: &Sums, statistics: &mut Statistics) {
+        let _ = (sums, statistics);
+    }
+
+    /// The nearest set of features that the part can have at once (Linux: `ndo_fix_features`).
+    fn fix_features(&self, features: Features) -> Features {
+        features
+    }
 
     /// True if transmission stands still for a reason other than a hang (the partner sent PAUSE).
     ///

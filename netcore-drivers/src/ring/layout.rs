@@ -25,6 +25,9 @@ pub struct TransmitPlan {
     pub limit: u32,
     /// Bytes at the end that get a descriptor of their own. 0: none.
     pub cut: u8,
+    /// Shorter frames are padded with zeros in software up to this many bytes. 0: 60, the shortest frame of Ethernet, which
+    /// suits every part; parts whose own padding can be trusted need less.
+    pub min_frame: u8,
 }
 
 /// The transmit descriptors of a family, and the context that one queue of the hardware remembers.

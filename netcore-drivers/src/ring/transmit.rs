@@ -258,15 +258,17 @@ impl<L: TransmitLayout> TransmitRing<L> {
         let room_at = usize::from(first) * HEADER_ROOM;
         let mut copies = None;
         self.pieces.clear();
-        if plan.header == 0 && len < MIN_FRAME {
+        let min = if plan.min_frame == 0 { MIN_FRAME } else { usize::from(plan.min_frame).min(MIN_FRAME) };
+        if plan.header == 0 && len < min {
             // 60 bytes copied cost less than a second descriptor for the padding.
             let mut frame = [0; MIN_FRAME];
+            let frame = &mut frame[..min];
             if packet.copy_to(0, &mut frame[..len]).is_err() {
                 self.layout.forget();
                 return Queued::Refused(packet, Refusal::Segments);
             }
-            self.headers.write(room_at, &frame);
-            self.pieces.push((self.headers.iova() + room_at as u64, MIN_FRAME as u32));
+            self.headers.write(room_at, frame);
+            self.pieces.push((self.headers.iova() + room_at as u64, min as u32));
         } else {
             if plan.header > 0 {
                 let header = &header[..usize::from(plan.header).min(HEADER_ROOM)];

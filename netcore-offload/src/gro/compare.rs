@@ -1,144 +1,11 @@
 //! Is a candidate of a held packet's flow, and may it merge?
 
-use super::Held;
-use super::layout::{Candidate, Layout, be16, tcp_flags};
-use super::rules::{GroRules, IpIdRule};
+use super::rules::{GroConfig, GroRules, IpIdRule};
+use super::shape::Shape;
+use super::table::Held;
+use super::walk::{Candidate, be16, tcp_flags};
+use crate::layout::{Carrier, Layout};
 use netcore::offload::GroEnd;
-
-/// Headers up to this length are compared at once.
-const MASKED: usize = 160;
-
-/// Which header bits two segments of one flow must have in common to merge.
-pub(super) struct Mask {
-    key: u128,
-    bits: [u8; MASKED],
-    /// Blocks of 16 bytes to compare; 0 if the headers are longer than the mask.
-    blocks: usize,
-}
-
-impl Mask {
-    fn new(layout: Layout, rules: &GroRules) -> Self {
-        let mut mask = Self { key: layout.key(), bits: [0; MASKED], blocks: 0 };
-        let payload = usize::from(layout.payload);
-        if payload > MASKED {
-            return mask;
-        }
-        mask.blocks = payload.div_ceil(16);
-        mask.bits[..payload].fill(0xff);
-        mask.ignore_lengths(layout.network, layout.outer_v6);
-        if layout.is_tunnel() {
-            // UDP length and checksum. Whether the checksum is zero is compared apart.
-            mask.ignore(layout.tunnel, 4, 4);
-            mask.ignore_lengths(layout.inner_network, layout.inner_v6);
-        }
-        let tcp = layout.tcp;
-        mask.ignore(tcp, 4, 4); // sequence number
-        mask.ignore(tcp, 16, 4); // checksum, urgent pointer
-        let carried = tcp_flags::FIN | tcp_flags::PSH | if rules.cwr_takes_successor { tcp_flags::CWR } else { 0 };
-        mask.bits[usize::from(tcp) + 13] &= !((carried >> 16) as u8);
-        mask
-    }
-
-    fn ignore_lengths(&mut self, network: u16, v6: bool) {
-        if v6 {
-            self.ignore(network, 4, 2); // payload length
-        } else {
-            self.ignore(network, 2, 4); // total length, identification
-            self.ignore(network, 10, 2); // header checksum
-        }
-    }
-
-    fn ignore(&mut self, header: u16, offset: usize, len: usize) {
-        let start = usize::from(header) + offset;
-        self.bits[start..start + len].fill(0);
-    }
-
-    /// As [`Mask::agrees`] for headers within `HEAD` bytes of two packets that are at least so long.
-    #[inline(always)]
-    pub(super) fn agrees_within<const HEAD: usize>(&self, a: &[u8; HEAD], b: &[u8; HEAD]) -> bool {
-        const { assert!(HEAD <= MASKED && HEAD.is_multiple_of(16)) }
-        let Some(m) = self.bits.first_chunk::<HEAD>() else { return false };
-        // The number of blocks is a constant, so that the loop unrolls into vector operations.
-        let mut different = [0u8; 16];
-        for block in 0..HEAD / 16 {
-            let at = block * 16;
-            for (i, d) in different.iter_mut().enumerate() {
-                *d |= (a[at + i] ^ b[at + i]) & m[at + i];
-            }
-        }
-        u128::from_ne_bytes(different) == 0
-    }
-
-    /// True if all bits that must agree do. False also if a packet ends too early to be compared in blocks; the caller
-    /// then looks field by field.
-    #[inline(always)]
-    pub(super) fn agrees(&self, a: &[u8], b: &[u8]) -> bool {
-        let n = self.blocks * 16;
-        let (Some(a), Some(b), Some(m)) = (a.get(..n), b.get(..n), self.bits.get(..n)) else { return false };
-        let (a, b, m) = (a.as_chunks::<16>().0, b.as_chunks::<16>().0, m.as_chunks::<16>().0);
-        // Byte by byte on whole blocks: the compiler makes one vector operation of each line.
-        let mut different = [0u8; 16];
-        for ((a, b), m) in a.iter().zip(b).zip(m) {
-            for (((d, a), b), m) in different.iter_mut().zip(a).zip(b).zip(m) {
-                *d |= (a ^ b) & m;
-            }
-        }
-        u128::from_ne_bytes(different) == 0 && n > 0
-    }
-}
-
-/// The masks of the layouts seen lately.
-pub(super) struct Masks {
-    masks: [Option<Mask>; 8],
-    last: usize,
-    rules: GroRules,
-}
-
-impl Masks {
-    pub(super) fn new(rules: GroRules) -> Self {
-        Self { masks: [const { None }; 8], last: 0, rules }
-    }
-
-    #[inline(always)]
-    pub(super) fn of(&mut self, layout: &Layout) -> &Mask {
-        if !matches!(&self.masks[self.last & 7], Some(mask) if mask.key == layout.key()) {
-            self.switch_to(layout);
-        }
-        self.masks[self.last].get_or_insert_with(|| Mask::new(*layout, &self.rules))
-    }
-
-    fn switch_to(&mut self, layout: &Layout) {
-        match self.masks.iter().position(|mask| matches!(mask, Some(mask) if mask.key == layout.key())) {
-            Some(found) => self.last = found,
-            None => {
-                self.last = (self.last + 1) % self.masks.len();
-                self.masks[self.last] = None;
-            }
-        }
-    }
-}
-
-/// The mask of one fixed shape, whose only variable is where the payload starts.
-pub(super) struct ShapeMask {
-    payload: u16,
-    mask: Mask,
-}
-
-impl ShapeMask {
-    /// The mask for `layout`; `slot` keeps the one used last.
-    #[inline(always)]
-    pub(super) fn of<'a>(slot: &'a mut Option<Self>, layout: Layout, rules: &GroRules) -> Option<&'a Mask> {
-        if !matches!(slot, Some(shape) if shape.payload == layout.payload) {
-            *slot = Some(Self::new(layout, rules));
-        }
-        slot.as_ref().map(|shape| &shape.mask)
-    }
-
-    #[cold]
-    fn new(layout: Layout, rules: &GroRules) -> Self {
-        Self { payload: layout.payload, mask: Mask::new(layout, rules) }
-    }
-}
 
 /// How a candidate relates to a held packet.
 pub(super) enum Relation {
@@ -150,32 +17,35 @@ pub(super) enum Relation {
     Refused(GroEnd),
 }
 
-/// Relates a candidate with headers `new` to a held packet whose tag is the same.
+/// Lengths from which on only plain TCP grows (Linux: `GRO_LEGACY_MAX_SIZE`).
+const LEGACY_MAX_SIZE: usize = 65536;
+
+/// Relates a candidate with headers `new` to a held packet whose tag is the same. `old` and `shape` are those of the held
+/// packet; `alike` says that both have the same shape.
 #[inline(always)]
 pub(super) fn relate(
-    mask: &Mask,
+    shape: &Shape,
+    alike: bool,
     held: &mut Held,
     candidate: &Candidate,
     new: &[u8],
-    rules: &GroRules,
-    max_size: usize,
+    config: &GroConfig,
 ) -> Relation {
     let old = held.packet.head();
-    let alike = candidate.layout.key() == held.layout.key()
-        && mask.agrees(old, new)
-        && checksum_presence(&held.layout, old, new);
+    let layout = &shape.layout;
+    let alike = alike && shape.agrees(old, new) && checksum_presence(layout, old, new);
     if !alike {
-        if !same_flow(&held.layout, &candidate.layout, old, new) {
+        if !same_flow(layout, &candidate.layout, old, new) {
             return Relation::Other;
         }
-        if let Some(reason) = candidate.flush.or_else(|| header_reason(held, candidate, old, new, rules)) {
+        if let Some(reason) = candidate.flush.or_else(|| header_reason(layout, candidate, old, new, &config.rules)) {
             return Relation::Refused(reason);
         }
     } else if let Some(reason) = candidate.flush {
         return Relation::Refused(reason);
     }
-    let Some(fixed) = ip_ids(held, old, new, rules) else { return Relation::Refused(GroEnd::IpId) };
-    if candidate.word & tcp_flags::CWR != 0 {
+    let Some(fixed) = ip_ids(held, layout, old, new, &config.rules) else { return Relation::Refused(GroEnd::IpId) };
+    if !layout.udp && candidate.word & tcp_flags::CWR != 0 {
         return Relation::Refused(GroEnd::Flags);
     }
     // An empty segment wraps around and is refused here, too.
@@ -186,11 +56,11 @@ pub(super) fn relate(
     } else if candidate.payload.wrapping_sub(1) >= held.segment {
         return Relation::Refused(if candidate.payload == 0 { GroEnd::Empty } else { GroEnd::Longer });
     }
-    if candidate.seq != held.next_seq {
+    if !layout.udp && candidate.seq != held.next_seq {
         return Relation::Refused(GroEnd::Sequence);
     }
-    let length = held.packet.len() - usize::from(held.layout.network);
-    if length + candidate.payload as usize >= max_size {
+    let length = held.packet.len() - usize::from(layout.outermost().network) + candidate.payload as usize;
+    if length >= config.max_size || length >= LEGACY_MAX_SIZE && !may_be_big(held, layout) {
         return Relation::Refused(GroEnd::Size);
     }
     if held.count.checked_add(candidate.count).is_none() {
@@ -200,14 +70,23 @@ pub(super) fn relate(
     Relation::Merges
 }
 
-/// Both tunnel checksums are zero or both are not.
+/// Bytes of the hop-by-hop header with a jumbo payload option (RFC 2675).
+pub(super) const JUMBO: usize = 8;
+
+/// Plain TCP only, and for IPv6 with room in front for another header (Linux: `skb_gro_receive`).
+fn may_be_big(held: &Held, layout: &Layout) -> bool {
+    let first = layout.outermost();
+    let room = !first.v6 || layout.transport == first.network + 40 && held.packet.headroom() >= JUMBO;
+    !layout.is_tunnel() && !layout.udp && room
+}
+
+/// The UDP checksums of tunnels are zero in both packets or in neither.
 #[inline(always)]
-fn checksum_presence(layout: &Layout, old: &[u8], new: &[u8]) -> bool {
-    if !layout.is_tunnel() {
-        return true;
-    }
-    let field = usize::from(layout.tunnel) + 6;
-    (field_at::<2>(old, field) == [0; 2]) == (field_at::<2>(new, field) == [0; 2])
+pub(super) fn checksum_presence(layout: &Layout, old: &[u8], new: &[u8]) -> bool {
+    layout.levels().iter().all(|level| {
+        let field = usize::from(level.carrier_at) + 6;
+        level.carrier != Carrier::Udp || (field_at::<2>(old, field) == [0; 2]) == (field_at::<2>(new, field) == [0; 2])
+    })
 }
 
 #[inline(always)]
@@ -219,33 +98,28 @@ pub(super) fn field_at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
 /// by the caller.
 #[inline(never)]
 fn same_flow(held: &Layout, candidate: &Layout, old: &[u8], new: &[u8]) -> bool {
-    let start = (held.network, held.tunnel, held.inner_mac, held.inner_network, held.tcp, held.outer_v6, held.inner_v6);
-    let other = (
-        candidate.network,
-        candidate.tunnel,
-        candidate.inner_mac,
-        candidate.inner_network,
-        candidate.tcp,
-        candidate.outer_v6,
-        candidate.inner_v6,
-    );
-    if start != other {
+    if held.levels() != candidate.levels() || held.transport != candidate.transport || held.udp != candidate.udp {
         return false;
     }
-    let range = |from: u16, to: u16| usize::from(from)..usize::from(to);
-    let equal = |from: u16, to: u16| old.get(range(from, to)) == new.get(range(from, to));
-    let network_end = if held.is_tunnel() { held.tunnel } else { held.tcp };
-    let mut same = equal(0, held.network)
-        && same_network(old, new, held.network, network_end, held.outer_v6)
-        && equal(held.tcp, held.tcp + 4);
-    if held.is_tunnel() {
-        same = same
-            && equal(held.tunnel, held.tunnel + 4)
-            && checksum_presence(held, old, new)
-            && equal(held.tunnel + 8, held.inner_network)
-            && same_network(old, new, held.inner_network, held.tcp, held.inner_v6);
-    }
-    same
+    let equal = |from: u16, to: u16| {
+        let range = usize::from(from)..usize::from(to);
+        old.get(range.clone()) == new.get(range)
+    };
+    held.levels().iter().enumerate().all(|(index, level)| {
+        let (at, network) = (level.carrier_at, level.network);
+        let around = match level.carrier {
+            Carrier::Link => equal(0, network),
+            Carrier::Udp => equal(at, at + 4) && equal(at + 8, network),
+            Carrier::Gre => equal(at, network),
+            Carrier::GreChecksum => equal(at, at + 4) && equal(at + 8, network),
+            // Linux compares the word behind the first four bytes as the key although that is the checksum
+            // (`gre_gro_receive`), so a flow is never found again.
+            Carrier::GreChecksumKey => false,
+            Carrier::Ip => true,
+        };
+        around && same_network(old, new, network, held.network_end(index), level.v6)
+    }) && checksum_presence(held, old, new)
+        && equal(held.transport, held.transport + 4)
 }
 
 /// Addresses and protocol; for IPv6 also version, flow label and extension headers.
@@ -265,16 +139,26 @@ pub(super) fn same_network(old: &[u8], new: &[u8], network: u16, end: u16, v6: b
 
 /// Why headers of the same flow do not merge; `None` if they do.
 #[inline(never)]
-fn header_reason(held: &Held, candidate: &Candidate, old: &[u8], new: &[u8], rules: &GroRules) -> Option<GroEnd> {
-    let tcp = usize::from(held.layout.tcp);
+fn header_reason(layout: &Layout, candidate: &Candidate, old: &[u8], new: &[u8], rules: &GroRules) -> Option<GroEnd> {
+    if candidate.payload == 0 {
+        return Some(GroEnd::Empty);
+    }
+    if !layout.udp
+        && let Some(reason) = tcp_reason(layout, candidate, old, new, rules)
+    {
+        return Some(reason);
+    }
+    let differs = |level: &crate::layout::Level| !same_ip_fields(old, new, usize::from(level.network), level.v6);
+    layout.levels().iter().any(differs).then_some(GroEnd::IpFields)
+}
+
+fn tcp_reason(layout: &Layout, candidate: &Candidate, old: &[u8], new: &[u8], rules: &GroRules) -> Option<GroEnd> {
+    let tcp = usize::from(layout.transport);
     let carried = tcp_flags::FIN | tcp_flags::PSH | if rules.cwr_takes_successor { tcp_flags::CWR } else { 0 };
     let word = u32::from_be_bytes(field_at(old, tcp + 12));
     let different = (word ^ candidate.word) & !carried;
     const OFFSET: u32 = 0xf000_0000;
     const WINDOW: u32 = 0x0000_ffff;
-    if candidate.payload == 0 {
-        return Some(GroEnd::Empty);
-    }
     if candidate.word & tcp_flags::CWR != 0 || different & !(OFFSET | WINDOW) != 0 {
         return Some(GroEnd::Flags);
     }
@@ -284,17 +168,8 @@ fn header_reason(held: &Held, candidate: &Candidate, old: &[u8], new: &[u8], rul
     if different != 0 || field_at::<4>(old, tcp + 8) != field_at::<4>(new, tcp + 8) {
         return Some(GroEnd::AckOrWindow);
     }
-    let options = tcp + 20..usize::from(held.layout.payload);
-    if old.get(options.clone()) != new.get(options) {
-        return Some(GroEnd::Options);
-    }
-    let networks = [(held.layout.network, held.layout.outer_v6), (held.layout.inner_network, held.layout.inner_v6)];
-    for (network, v6) in networks {
-        if !same_ip_fields(old, new, usize::from(network), v6) {
-            return Some(GroEnd::IpFields);
-        }
-    }
-    None
+    let options = tcp + 20..usize::from(layout.payload);
+    (old.get(options.clone()) != new.get(options)).then_some(GroEnd::Options)
 }
 
 /// TTL, TOS and DF, or hop limit and traffic class.
@@ -308,41 +183,38 @@ pub(super) fn same_ip_fields(old: &[u8], new: &[u8], n: usize, v6: bool) -> bool
     }
 }
 
-/// Bits of [`Held::fixed_ids`].
-pub(super) const FIXED_OUTER: u8 = 1;
-pub(super) const FIXED_INNER: u8 = 2;
-
-/// Checks the identifications of both IPv4 headers; gives which of them stay constant, or `None` if one breaks the rule.
+/// Checks the identifications of all IPv4 headers; gives which of them stay constant, or `None` if one breaks the rule.
 #[inline(always)]
-fn ip_ids(held: &Held, old: &[u8], new: &[u8], rules: &GroRules) -> Option<u8> {
-    let layout = &held.layout;
+fn ip_ids(held: &Held, layout: &Layout, old: &[u8], new: &[u8], rules: &GroRules) -> Option<u8> {
     let mut fixed = held.fixed_ids;
     let step = |network: u16| {
         let offset = usize::from(network) + 4;
         be16(&field_at(new, offset)).wrapping_sub(be16(&field_at(old, offset)))
     };
-    let inner_is_outer = !layout.is_tunnel();
     match rules.ip_id {
         IpIdRule::Increment => {
-            if !layout.inner_v6 && step(layout.inner_network) != held.count {
+            let inner = layout.innermost();
+            if !inner.v6 && step(inner.network) != held.count {
                 return None;
             }
         }
         IpIdRule::ConstantOrIncrement => {
-            let headers = [
-                (layout.outer_v6, layout.network, FIXED_OUTER),
-                (layout.inner_v6 || inner_is_outer, layout.inner_network, FIXED_INNER),
-            ];
-            for (skip, network, bit) in headers {
-                if skip {
+            let innermost = layout.levels().len() - 1;
+            let mut outer = None;
+            for (index, level) in layout.levels().iter().enumerate() {
+                if level.v6 {
                     continue;
                 }
-                let step = step(network);
+                let (step, bit) = (step(level.network), 1 << index);
                 if held.count == 1 && step == 0 {
                     fixed |= bit;
                 }
                 let expected = if fixed & bit != 0 { 0 } else { held.count };
                 if step != expected {
+                    return None;
+                }
+                // Segmentation knows one rule for all outer headers.
+                if index < innermost && *outer.get_or_insert(fixed & bit != 0) != (fixed & bit != 0) {
                     return None;
                 }
             }

@@ -27,12 +27,6 @@ pub struct GroCounters {
 
 impl GroCounters {
     #[inline(always)]
-    pub(super) fn receive(&mut self, packet: &Packet) {
-        self.packets_in += 1;
-        self.bytes_in += packet.len() as u64;
-    }
-
-    #[inline(always)]
     pub(super) fn deliver(&mut self, packet: &Packet, reason: GroEnd) {
         self.packets_out += 1;
         self.bytes_out += packet.len() as u64;

@@ -11,129 +11,57 @@
 //! The built-in protocols are one statically dispatched path. What it costs is mostly one masked comparison of the whole
 //! header with the held packet's: if all bits that must agree do, the flow is the same *and* no field forbids merging.
 
+mod cells;
 mod compare;
 mod complete;
 mod counters;
 mod fast;
-mod layout;
+mod flows;
 mod registered;
 mod rules;
+mod shape;
+mod table;
 mod verdict;
+mod walk;
 
-pub(crate) use complete::{get16, pseudo_sum, put16};
+pub use cells::{CellCounters, GroCells};
+pub(crate) use complete::{get16, pseudo_sum, put16, tunnel_kind};
 pub use counters::GroCounters;
-pub(crate) use layout::{Outer, walk_outer};
-pub use rules::{BucketHash, GroConfig, GroConfigError, GroRules, GroTable, IpIdRule};
+pub use flows::{FlowCounters, GroFlow};
+pub use rules::{BucketHash, GroConfig, GroConfigError, GroRules, GroTable, IpIdRule, UdpGro};
+pub(crate) use walk::{Outer, walk_outer};
 
+use crate::layout::{Layout, MAX_HEADERS};
 use crate::protocols::Protocols;
 use alloc::vec::Vec;
-use compare::{Masks, Relation, ShapeMask, relate};
-use layout::{Candidate, Layout, MAX_HEADERS, tcp_flags, walk};
+use compare::{Relation, relate};
+use flows::Flows;
 use netcore::offload::{GroEnd, ReceiveOffload};
 use netcore::{Burst, Instant, Packet, PoolCache, Statistics};
+use shape::Shapes;
+use table::{Held, Table};
 use verdict::raise;
+use walk::{Candidate, tcp_flags, walk};
 
 /// Bytes of the head segment that are made contiguous before headers are walked.
 const PULL: usize = 128;
 
-/// A packet that may still grow.
-struct Held {
-    packet: Packet,
-    layout: Layout,
-    /// Sequence number that the next segment must have.
-    next_seq: u32,
-    /// Payload of a full segment.
-    segment: u32,
-    /// FIN and PSH of merged segments.
-    carried_flags: u32,
-    count: u16,
-    /// `count` when the packet was received: above 1 for a super-packet.
-    received_count: u16,
-    fixed_ids: u8,
-    /// What the fast path recognises it by.
-    shape: u8,
-    gained: u8,
-    /// Receive hash and VLAN tag.
-    receive_key: u64,
-    /// Clock tick at which it was first held.
-    age: u64,
-}
-
-/// Up to eight held packets, oldest first in `order`.
-struct Bucket {
-    tags: [u32; 8],
-    order: [u8; 8],
-    len: u8,
-    /// Slots in use, one bit each.
-    used: u8,
-    /// Slot that was used last: the first guess.
-    latest: u8,
-    slots: [Option<Held>; 8],
-}
-
-impl Bucket {
-    /// A slot in use whose tag is `tag`.
-    #[inline(always)]
-    fn find(&mut self, tag: u32) -> Option<usize> {
-        let latest = usize::from(self.latest & 7);
-        if self.tags[latest] == tag && self.used & 1 << latest != 0 {
-            return Some(latest);
-        }
-        let mut found = 0;
-        for (slot, other) in self.tags.iter().enumerate() {
-            found |= u8::from(*other == tag) << slot;
-        }
-        found &= self.used;
-        if found == 0 {
-            return None;
-        }
-        self.latest = found.trailing_zeros() as u8;
-        Some(usize::from(self.latest & 7))
-    }
-
-    const fn new() -> Self {
-        Self { used: 0, latest: 0, tags: [0; 8], order: [0, 1, 2, 3, 4, 5, 6, 7], len: 0, slots: [const { None }; 8] }
-    }
-
-    /// Takes the packet at position `position` of the order.
-    #[inline(always)]
-    fn take(&mut self, position: usize) -> Option<Held> {
-        let slot = self.order[position & 7];
-        let len = usize::from(self.len);
-        // The freed slot goes behind the used ones.
-        for i in position..len - 1 {
-            self.order[i & 7] = self.order[(i + 1) & 7];
-        }
-        self.order[(len - 1) & 7] = slot;
-        self.len -= 1;
-        self.used &= !(1 << (slot & 7));
-        self.slots[usize::from(slot & 7)].take()
-    }
-
-    #[inline(always)]
-    fn push(&mut self, tag: u32, held: Held) {
-        let slot = usize::from(self.order[usize::from(self.len) & 7] & 7);
-        self.tags[slot] = tag;
-        self.slots[slot] = Some(held);
-        self.used |= 1 << slot;
-        self.latest = slot as u8;
-        self.len += 1;
-    }
-}
+/// Datagrams in one aggregate, at most (Linux: `UDP_GRO_CNT_MAX`).
+const MAX_DATAGRAMS: u16 = 64;
 
 /// Receive offload for one receive queue. See the [module](self).
 pub struct Gro {
     config: GroConfig,
-    buckets: Vec<Bucket>,
-    masks: Masks,
-    held: usize,
+    table: Table,
+    shapes: Shapes,
     counters: GroCounters,
+    flows: Option<Flows>,
     flush_at: Option<Instant>,
     /// Whether `fast.rs` is used; a test compares both.
     fast: bool,
+    fast_max_size: usize,
     protocols: Protocols,
     registered: Vec<registered::RegisteredHeld>,
-    shapes: [Option<ShapeMask>; 2],
 }
 
 impl Gro {
@@ -144,15 +72,15 @@ impl Gro {
     pub fn new(config: GroConfig) -> Result<Self, GroConfigError> {
         config.check()?;
         Ok(Self {
-            buckets: (0..config.table.buckets).map(|_| Bucket::new()).collect(),
-            masks: Masks::new(config.rules),
-            held: 0,
+            table: Table::new(config.table.buckets),
+            shapes: Shapes::new(),
             counters: GroCounters::default(),
+            flows: (config.flow_counters > 0).then(|| Flows::new(config.flow_counters, &config)),
             flush_at: None,
             fast: true,
+            fast_max_size: config.max_size.min(65536),
             protocols: Protocols::new(),
             registered: Vec::new(),
-            shapes: [None, None],
             config,
         })
     }
@@ -180,16 +108,26 @@ impl Gro {
         &self.counters
     }
 
+    /// What happened to each flow so far, if [`GroConfig::flow_counters`] asks for it: most packets first.
+    pub fn flows(&self) -> Vec<GroFlow> {
+        self.flows.as_ref().map_or_else(Vec::new, Flows::all)
+    }
+
     #[inline(always)]
     fn deliver(&mut self, packet: Packet, reason: GroEnd, out: &mut Burst) {
         self.counters.deliver(&packet, reason);
+        if let Some(flows) = &mut self.flows {
+            flows.deliver(&packet, reason);
+        }
         out.push(packet);
     }
 
     #[inline(always)]
     fn complete(&mut self, held: Held, reason: GroEnd, out: &mut Burst) {
-        self.held -= 1;
-        let packet = complete::complete(held);
+        let packet = match self.shapes.get(held.shape) {
+            Some(shape) => complete::complete(held, &shape.layout),
+            None => held.packet,
+        };
         self.deliver(packet, reason, out);
     }
 
@@ -208,34 +146,40 @@ impl Gro {
             }
             Err(reason) => return self.deliver(packet, reason, out),
         };
+        let shape = match self.shapes.number(&candidate.layout, &self.config.rules) {
+            Some(shape) => shape,
+            None => {
+                self.flush_table(None, GroEnd::Evicted, out);
+                self.shapes.clear();
+                self.shapes.number(&candidate.layout, &self.config.rules).unwrap_or(0)
+            }
+        };
         let receive_key = packet.receive_key();
-        let index = self.bucket(receive_key, candidate.tag);
-        let bucket = &mut self.buckets[index];
-        let mask = self.masks.of(&candidate.layout);
+        // The low half is the receive hash.
+        let tag = table_tag(receive_key as u32, candidate.tag);
+        let index = self.bucket(receive_key as u32, candidate.tag);
         let new = packet.head();
         let mut refused = None;
-        for position in 0..usize::from(bucket.len) {
-            let slot = usize::from(bucket.order[position & 7] & 7);
-            if bucket.tags[slot] != candidate.tag {
-                continue;
-            }
-            let Some(held) = &mut bucket.slots[slot] else { continue };
+        for position in 0..self.table.depth(index) {
+            let Some(held) = self.table.at(index, position, tag) else { continue };
+            let Some(known) = self.shapes.get(held.shape) else { continue };
             if held.receive_key != receive_key {
                 continue;
             }
-            match relate(mask, held, &candidate, new, &self.config.rules, self.config.max_size) {
+            match relate(known, held.shape == shape, held, &candidate, new, &self.config) {
                 Relation::Other => continue,
                 Relation::Merges => {
-                    if held.count == held.received_count && !make_growable(held, cache) {
+                    if held.count == held.received_count && !make_growable(held, &known.layout, cache) {
                         refused = Some((position, GroEnd::NotMergeable));
                         break;
                     }
+                    let segment = held.segment;
+                    (held.next_ids, held.id_steps) =
+                        fast::next_ids(&known.layout, new, candidate.count, held.fixed_ids);
                     merge(held, &candidate, packet, cache);
-                    self.counters.merged += 1;
-                    if let Some(reason) = ends(&candidate, held.segment)
-                        && let Some(held) = bucket.take(position)
-                    {
-                        self.complete(held, reason, out);
+                    let full = candidate.layout.udp && held.count >= MAX_DATAGRAMS;
+                    if let Some(reason) = ends(&candidate, segment).or(full.then_some(GroEnd::Count)) {
+                        self.finish(index, position, reason, out);
                     }
                     return;
                 }
@@ -245,71 +189,54 @@ impl Gro {
                 }
             }
         }
-        if let Some((position, reason)) = refused
-            && let Some(held) = bucket.take(position)
-        {
-            self.complete(held, reason, out);
+        if let Some((position, reason)) = refused {
+            self.finish(index, position, reason, out);
         }
+        let (next_ids, id_steps) = fast::next_ids(&candidate.layout, packet.head(), candidate.count, 0);
         if let Some(reason) = candidate.flush.or_else(|| ends(&candidate, 1)) {
             raise(&mut packet, candidate.gained);
             return self.deliver(packet, reason, out);
         }
-        self.hold(index, packet, &candidate, receive_key, out, tick);
+        let held = Held {
+            next_seq: candidate.seq.wrapping_add(candidate.payload),
+            segment: candidate.segment,
+            count: candidate.count,
+            received_count: candidate.count,
+            shape,
+            fixed_ids: 0,
+            gained: candidate.gained,
+            carried_flags: 0,
+            next_ids,
+            id_steps,
+            packet,
+            receive_key,
+            age: tick,
+        };
+        self.hold(index, tag, held, out);
     }
 
     #[inline(always)]
-    fn hold(
-        &mut self,
-        index: usize,
-        packet: Packet,
-        candidate: &Candidate,
-        receive_key: u64,
-        out: &mut Burst,
-        tick: u64,
-    ) {
-        if usize::from(self.buckets[index].len) >= self.config.table.depth
-            && let Some(oldest) = self.buckets[index].take(0)
-        {
-            self.complete(oldest, GroEnd::Evicted, out);
+    fn hold(&mut self, index: usize, tag: u32, held: Held, out: &mut Burst) {
+        if self.table.depth(index) >= self.config.table.depth {
+            self.finish(index, 0, GroEnd::Evicted, out);
         }
-        self.held += 1;
-        self.buckets[index].push(
-            candidate.tag,
-            Held {
-                next_seq: candidate.seq.wrapping_add(candidate.payload),
-                segment: candidate.segment,
-                carried_flags: 0,
-                count: candidate.count,
-                received_count: candidate.count,
-                fixed_ids: 0,
-                shape: fast::shape(&candidate.layout),
-                gained: candidate.gained,
-                layout: candidate.layout,
-                packet,
-                receive_key,
-                age: tick,
-            },
-        );
+        self.table.push(index, tag, held);
     }
 
-    /// Delivers the packet in a slot.
+    /// Delivers the packet at a position of a bucket.
     #[inline(never)]
-    fn finish_slot(&mut self, index: usize, slot: usize, reason: GroEnd, out: &mut Burst) {
-        let bucket = &mut self.buckets[index];
-        let position = bucket.order.iter().position(|other| usize::from(*other) == slot);
-        if let Some(held) = position.and_then(|position| bucket.take(position)) {
+    fn finish(&mut self, index: usize, position: usize, reason: GroEnd, out: &mut Burst) {
+        if let Some(held) = self.table.take(index, position) {
             self.complete(held, reason, out);
         }
     }
 
     #[inline(always)]
-    fn bucket(&self, receive_key: u64, tag: u32) -> usize {
-        let hash = match self.config.table.hash {
-            // The low half is the receive hash.
-            BucketHash::Device => receive_key as u32,
+    fn bucket(&self, hash: u32, tag: u32) -> usize {
+        self.table.bucket(match self.config.table.hash {
+            BucketHash::Device => hash,
             BucketHash::Flow => tag,
-        };
-        hash as usize & (self.buckets.len() - 1)
+        })
     }
 
     fn tick(&self, now: Instant) -> u64 {
@@ -318,27 +245,23 @@ impl Gro {
 
     /// Delivers held packets bucket by bucket, oldest first; with `older_than`, only those first held before that tick.
     fn flush_held(&mut self, older_than: Option<u64>, reason: GroEnd, out: &mut Burst) {
-        if self.held == 0 {
-            return;
-        }
-        for index in 0..self.buckets.len() {
-            while self.buckets[index].len > 0 {
-                let bucket = &mut self.buckets[index];
-                let oldest = usize::from(bucket.order[0] & 7);
-                let age = bucket.slots[oldest].as_ref().map_or(0, |held| held.age);
-                if older_than.is_some_and(|tick| age >= tick) {
-                    break;
-                }
-                match bucket.take(0) {
-                    Some(held) => self.complete(held, reason, out),
-                    None => break,
-                }
-            }
-            if self.held == 0 {
-                return;
-            }
-        }
+        self.flush_table(older_than, reason, out);
         self.flush_registered(older_than, reason, out);
+    }
+
+    fn flush_table(&mut self, older_than: Option<u64>, reason: GroEnd, out: &mut Burst) {
+        let mut from = 0;
+        while let Some((index, age)) = self.table.next_used(from) {
+            if older_than.is_some_and(|tick| age >= tick) {
+                from = index + 1;
+                continue;
+            }
+            match self.table.take(index, 0) {
+                Some(held) => self.complete(held, reason, out),
+                None => from = index + 1,
+            }
+            from = from.max(index);
+        }
     }
 }
 
@@ -364,10 +287,16 @@ fn ends(candidate: &Candidate, segment: u32) -> Option<GroEnd> {
     })
 }
 
+/// What held packets are found by: the receive hash, or the flow's tag where there is none.
+#[inline(always)]
+fn table_tag(hash: u32, tag: u32) -> u32 {
+    if hash != 0 { hash } else { tag }
+}
+
 /// Headers will be rewritten, so they must not be shared; false if there is no buffer to copy them to.
 #[inline(always)]
-fn make_growable(held: &mut Held, cache: &mut PoolCache) -> bool {
-    held.packet.make_writable(usize::from(held.layout.payload), cache).is_ok()
+fn make_growable(held: &mut Held, layout: &Layout, cache: &mut PoolCache) -> bool {
+    held.packet.make_writable(usize::from(layout.payload), cache).is_ok()
 }
 
 /// Merges a candidate that [`relate`] found to merge.
@@ -375,7 +304,7 @@ fn make_growable(held: &mut Held, cache: &mut PoolCache) -> bool {
 fn merge(held: &mut Held, candidate: &Candidate, packet: Packet, cache: &mut PoolCache) {
     held.count += candidate.count;
     held.next_seq = held.next_seq.wrapping_add(candidate.payload);
-    held.carried_flags |= candidate.word & (tcp_flags::FIN | tcp_flags::PSH);
+    held.carried_flags |= ((candidate.word & (tcp_flags::FIN | tcp_flags::PSH)) >> 16) as u8;
     append(held, packet, usize::from(candidate.layout.payload), cache);
 }
 
@@ -389,12 +318,18 @@ fn append(held: &mut Held, packet: Packet, skip: usize, cache: &mut PoolCache) {
 impl ReceiveOffload for Gro {
     fn receive(&mut self, burst: &mut Burst, out: &mut Burst, cache: &mut PoolCache, now: Instant) {
         let tick = self.tick(now);
+        self.counters.packets_in += burst.len() as u64;
+        let mut bytes = 0;
         while let Some(packet) = burst.pop() {
-            self.counters.receive(&packet);
+            burst.prefetch(2);
+            bytes += packet.len() as u64;
             if let Err(packet) = self.receive_fast(packet, out, cache, tick) {
                 self.receive_any(packet, out, cache, tick);
             }
         }
+        self.counters.bytes_in += bytes;
+        // Whatever was neither delivered nor is held was merged.
+        self.counters.merged = self.counters.packets_in - self.counters.packets_out - self.held() as u64;
     }
 
     /// Linux: `napi_complete_done` and `napi_gro_flush`.
@@ -410,7 +345,7 @@ impl ReceiveOffload for Gro {
         } else {
             let tick = self.tick(now);
             self.flush_held(Some(tick), GroEnd::Timeout, out);
-            self.flush_at = (self.held > 0).then(|| now + self.config.flush_timeout);
+            self.flush_at = (self.held() > 0).then(|| now + self.config.flush_timeout);
         }
     }
 
@@ -431,7 +366,7 @@ impl ReceiveOffload for Gro {
     }
 
     fn held(&self) -> usize {
-        self.held
+        self.table.len() + self.registered.len()
     }
 
     fn statistics(&self, statistics: &mut Statistics) {

@@ -181,7 +181,6 @@ impl Gro {
                 held.count += 1;
                 let appended = held.packet.append_from(packet, chain.payload, cache);
                 debug_assert!(appended.is_ok(), "the payload is not empty and the length was checked");
-                self.counters.merged += 1;
                 if result == GroMerge::MergeAndDeliver {
                     self.finish_registered(position, GroEnd::Short, out);
                 }
@@ -205,7 +204,6 @@ impl Gro {
         if self.registered.len() == DEPTH {
             self.finish_registered(0, GroEnd::Evicted, out);
         }
-        self.held += 1;
         self.registered.push(RegisteredHeld {
             packet,
             chain,
@@ -220,7 +218,6 @@ impl Gro {
 
     fn finish_registered(&mut self, position: usize, reason: GroEnd, out: &mut Burst) {
         let held = self.registered.remove(position);
-        self.held -= 1;
         let packet = held.complete(&self.protocols);
         self.deliver(packet, reason, out);
     }

@@ -1,5 +1,7 @@
 //! Which kernel's rules receive offload follows, and the geometry of its table.
 
+use crate::layout::MAX_LEVELS;
+
 /// How IPv4 identifications of merged segments must relate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -81,6 +83,34 @@ impl GroTable {
     }
 }
 
+/// Which plain UDP datagrams merge. Datagrams to a tunnel's port are never plain.
+///
+/// Merged datagrams keep their boundaries ([`Gso::size`](netcore::Gso::size)), so only a receiver that asked for them may get
+/// them. Whoever asks for a port whose datagrams carry a tunnel that this configuration does not know merges across the
+/// tunnel's networks; the kernel has the same limit (`udp_gro_receive`).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum UdpGro {
+    /// None: every datagram goes up alone (Linux without a `UDP_GRO` socket).
+    #[default]
+    Off,
+    /// Those to these destination ports (Linux: sockets with the option `UDP_GRO`).
+    Ports(alloc::vec::Vec<u16>),
+    /// All (Linux: the device feature `rx-udp-gro-forwarding`).
+    All,
+}
+
+impl UdpGro {
+    #[inline(always)]
+    pub(super) fn wants(&self, port: u16) -> bool {
+        match self {
+            Self::Off => false,
+            Self::Ports(ports) => ports.contains(&port),
+            Self::All => true,
+        }
+    }
+}
+
 /// Why a configuration was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -107,8 +137,23 @@ pub struct GroConfig {
     pub table: GroTable,
     /// UDP destination ports whose payload is VXLAN.
     pub vxlan_ports: alloc::vec::Vec<u16>,
-    /// Length from the outermost network header on that a merged packet stays below (Linux: `gro_max_size`), 1 to 65536.
+    /// UDP destination ports whose payload is GENEVE.
+    pub geneve_ports: alloc::vec::Vec<u16>,
+    /// Merge inside GRE (version 0, with or without key and checksum).
+    pub gre: bool,
+    /// Merge inside IPv4 and IPv6 packets that carry IP packets (4in4, 6in4, 4in6, 6in6).
+    pub ip_in_ip: bool,
+    /// Tunnels inside each other that are followed, 0 to 3. Linux follows one (`encap_mark`); a packet with more goes up alone.
+    pub max_tunnels: usize,
+    /// Which plain UDP datagrams merge.
+    pub udp: UdpGro,
+    /// Length from the outermost network header on that a merged packet stays below (Linux: `gro_max_size`,
+    /// `gro_ipv4_max_size`), 1 to [`GroConfig::MAX_SIZE`]. Above 65536 (BIG TCP) only plain TCP grows beyond 64 KiB: the IPv4
+    /// total length is then 0, and IPv6 gets a hop-by-hop header with a jumbo payload option.
     pub max_size: usize,
+    /// Flows that counters are kept for ([`Gro::flows`](super::Gro::flows)), 0 to 2^20; further flows share one entry. 0 keeps
+    /// none and costs nothing.
+    pub flow_counters: usize,
     /// How long a packet may be held past the end of its poll; zero delivers at the end of the poll (Linux:
     /// `gro_flush_timeout`).
     pub flush_timeout: core::time::Duration,
@@ -124,7 +169,13 @@ impl Default for GroConfig {
             rules: GroRules::linux_current(),
             table: GroTable::linux_current(),
             vxlan_ports: alloc::vec![4789],
+            geneve_ports: alloc::vec![6081],
+            gre: true,
+            ip_in_ip: true,
+            max_tunnels: 1,
+            udp: UdpGro::Off,
             max_size: 65536,
+            flow_counters: 0,
             flush_timeout: core::time::Duration::ZERO,
             tick: core::time::Duration::from_millis(4),
         }
@@ -132,6 +183,9 @@ impl Default for GroConfig {
 }
 
 impl GroConfig {
+    /// Largest [`GroConfig::max_size`] (Linux: `GRO_MAX_SIZE`).
+    pub const MAX_SIZE: usize = 8 * 65535;
+
     /// Linux 6.18.
     pub fn linux_current() -> Self {
         Self::default()
@@ -150,8 +204,14 @@ impl GroConfig {
         if !(1..=8).contains(&self.table.depth) {
             return refuse("depth", self.table.depth, "1 to 8");
         }
-        if !(1..=65536).contains(&self.max_size) {
-            return refuse("max_size", self.max_size, "1 to 65536");
+        if !(1..=Self::MAX_SIZE).contains(&self.max_size) {
+            return refuse("max_size", self.max_size, "1 to 524280");
+        }
+        if self.max_tunnels >= MAX_LEVELS {
+            return refuse("max_tunnels", self.max_tunnels, "0 to 3");
+        }
+        if self.flow_counters > 1 << 20 {
+            return refuse("flow_counters", self.flow_counters, "0 to 2^20");
         }
         if self.tick.is_zero() {
             return refuse("tick", 0, "more than zero");

@@ -5,24 +5,34 @@
 
 mod headers;
 mod registered;
+mod template;
 
-use crate::gro::{get16, pseudo_sum, put16};
+use crate::gro::{get16, put16};
+use crate::layout::MAX_HEADERS;
 use crate::protocols::Protocols;
-use headers::{Headers, MAX_HEADERS};
-use netcore::checksum::{Sum, sum, update16};
+use headers::Headers;
+use netcore::checksum::{Sum, update16};
 use netcore::offload::{NotSegmented, SegmentError, Segmenter};
-use netcore::packet::{HeaderOffsets, Metadata, PartialChecksum};
-use netcore::{Burst, Cutter, Features, GsoKind, Packet, PacketError, PoolCache};
+use netcore::packet::PartialChecksum;
+use netcore::{Burst, Cutter, Features, GsoKind, Packet, PacketError, PoolCache, TunnelPorts};
+use template::{Template, fill_tunnel_checksums};
 
-const TCP_FIN_PSH: u8 = 0x09;
-const TCP_CWR: u8 = 0x80;
+/// Datagrams in one super-packet of UDP, at most (Linux: `UDP_MAX_SEGMENTS`).
+const MAX_DATAGRAMS: usize = 128;
 
 /// The software segmenter.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SoftwareSegmenter {
     pieces: Burst,
     protocols: Protocols,
     counters: GsoCounters,
+    ports: TunnelPorts,
+}
+
+impl Default for SoftwareSegmenter {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// What a [`SoftwareSegmenter`] did.
@@ -39,12 +49,38 @@ pub struct GsoCounters {
     pub failed: u64,
 }
 
+/// How a large packet can be cut, by its headers alone: for packets that come from where nothing is recorded about them, such
+/// as a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Large {
+    /// The segmentation kind. IPv4 identifications are taken to increment.
+    pub kind: GsoKind,
+    /// Offset of the outermost network header.
+    pub network: usize,
+    /// Offset of the first byte of payload: the headers of every segment.
+    pub payload: usize,
+}
+
+impl Large {
+    /// Walks the headers, through tunnels on these UDP ports, GRE and IP in IP.
+    ///
+    /// # Errors
+    /// [`SegmentError::Headers`] if there is neither TCP nor UDP behind them.
+    pub fn of(packet: &Packet, ports: &TunnelPorts) -> Result<Self, SegmentError> {
+        let (kind, headers) = headers::discover(packet, ports)?;
+        let network = usize::from(headers.layout.outermost().network);
+        Ok(Self { kind, network, payload: usize::from(headers.layout.payload) })
+    }
+}
+
 impl SoftwareSegmenter {
     /// A segmenter.
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             pieces: Burst::new(),
             protocols: Protocols::new(),
+            ports: TunnelPorts::default(),
             counters: GsoCounters { super_packets: 0, segments: 0, copied: 0, failed: 0 },
         }
     }
@@ -52,6 +88,12 @@ impl SoftwareSegmenter {
     /// Cuts super-packets of registered protocols, too.
     pub fn with_protocols(mut self, protocols: Protocols) -> Self {
         self.protocols = protocols;
+        self
+    }
+
+    /// Tells UDP tunnels by these ports where a super-packet does not record where its inner headers are.
+    pub fn with_tunnel_ports(mut self, ports: TunnelPorts) -> Self {
+        self.ports = ports;
         self
     }
 
@@ -82,29 +124,33 @@ impl SoftwareSegmenter {
         {
             return Err(NotSegmented { packet, error: error.into() });
         }
-        if !gso.kind.intersects(GsoKind::TCPV4 | GsoKind::TCPV6) && !self.protocols.is_empty() {
+        const KNOWN: GsoKind = GsoKind::TCPV4.union(GsoKind::TCPV6).union(GsoKind::UDP_L4);
+        if !gso.kind.intersects(KNOWN) && !self.protocols.is_empty() {
             return self.cut_registered(packet, gso, cache, out);
         }
-        let headers = match Headers::of(&packet, gso.kind) {
+        let headers = match Headers::of(&packet, gso.kind, &self.ports) {
             Ok(headers) => headers,
             Err(error) => return Err(NotSegmented { packet, error }),
         };
         let size = usize::from(gso.size);
-        let max = usize::from(u16::MAX) - (headers.payload - headers.network);
+        let (start, network) = (usize::from(headers.layout.payload), usize::from(headers.layout.outermost().network));
+        let max = usize::from(u16::MAX) - (start - network);
         if size == 0 || size > max {
             return Err(NotSegmented { packet, error: SegmentError::Size { size, max } });
         }
-        let mut template = Template::new(&packet, &headers, gso.kind, features);
-        let payload = packet.len() - headers.payload;
-        let count = payload.div_ceil(size).max(1);
-        let metadata = template.metadata(&packet, &headers);
-        self.cut_payload(packet, headers.payload, size, count, cache)?;
+        let count = (packet.len() - start).div_ceil(size).max(1);
+        if headers.layout.udp && count > MAX_DATAGRAMS {
+            return Err(NotSegmented { packet, error: SegmentError::Count { count, max: MAX_DATAGRAMS } });
+        }
+        let mut template = Template::new(&packet, &headers, gso, features);
+        let metadata = template.metadata(&packet);
+        self.cut_payload(packet, start, size, count, cache)?;
         for index in 0..count {
             let Some(piece) = self.pieces.pop() else { break };
             let len = piece.len();
-            let mut segment = add_header(template.len, piece, cache);
+            let mut segment = add_header(template.len(), piece, cache);
             segment.set_metadata(&metadata);
-            template.write(&mut segment, &headers, index, index + 1 == count, len);
+            template.write(&mut segment, index, index + 1 == count, len);
             out.push(segment);
         }
         self.counters.super_packets += 1;
@@ -233,140 +279,6 @@ fn add_header(len: usize, mut piece: Packet, cache: &mut PoolCache) -> Packet {
     piece
 }
 
-/// Where an IPv4 or IPv6 header needs work in every segment.
-#[derive(Clone, Copy)]
-struct Network {
-    offset: usize,
-    v6: bool,
-    /// First identification; `None` if there is none or it stays.
-    id: Option<u16>,
-}
-
-/// The headers of a super-packet, ready to be written in front of each segment.
-struct Template {
-    bytes: [u8; MAX_HEADERS],
-    len: usize,
-    networks: [Option<Network>; 2],
-    seq: u32,
-    size: u32,
-    flags: u8,
-    kind: GsoKind,
-    /// The device fills in the innermost checksum.
-    partial: bool,
-}
-
-impl Template {
-    fn new(packet: &Packet, headers: &Headers, kind: GsoKind, features: Features) -> Self {
-        let mut bytes = [0; MAX_HEADERS];
-        let len = headers.payload;
-        bytes[..len].copy_from_slice(&packet.head()[..len]);
-        let network = |offset: usize, v6: bool, fixed: bool| Network {
-            offset,
-            v6,
-            id: (!v6 && !fixed).then(|| u16::from_be_bytes([bytes[offset + 4], bytes[offset + 5]])),
-        };
-        let fixed = kind.contains(GsoKind::TCP_FIXEDID);
-        let inner = network(headers.inner_network, headers.inner_v6, fixed);
-        let outer = headers
-            .tunnel
-            .map(|_| network(headers.network, headers.outer_v6, kind.contains(GsoKind::TCP_FIXEDID_OUTER)));
-        let tcp = headers.transport;
-        let partial = features.contains(Features::TX_CHECKSUM_GENERIC)
-            || headers.tunnel.is_none()
-                && features.contains(if headers.inner_v6 {
-                    Features::TX_CHECKSUM_IPV6
-                } else {
-                    Features::TX_CHECKSUM_IPV4
-                });
-        Self {
-            seq: u32::from_be_bytes([bytes[tcp + 4], bytes[tcp + 5], bytes[tcp + 6], bytes[tcp + 7]]),
-            size: packet.gso().map_or(0, |gso| u32::from(gso.size)),
-            flags: bytes[tcp + 13],
-            networks: [Some(inner), outer],
-            bytes,
-            len,
-            kind,
-            partial,
-        }
-    }
-
-    /// The metadata of every segment.
-    fn metadata(&self, packet: &Packet, headers: &Headers) -> Metadata {
-        let mut copy = packet.metadata();
-        copy.clear_gso();
-        copy.set_transmit_checksum(
-            self.partial.then_some(PartialChecksum { start: headers.transport as u16, offset: 16 }),
-        );
-        let network = headers.network as u16;
-        copy.set_offsets(match headers.tunnel {
-            None => HeaderOffsets { network, transport: headers.transport as u16, ..HeaderOffsets::default() },
-            Some(tunnel) => HeaderOffsets {
-                network,
-                transport: tunnel as u16,
-                inner_mac: packet.offsets().map_or(tunnel as u16 + 16, |offsets| offsets.inner_mac),
-                inner_network: headers.inner_network as u16,
-                inner_transport: headers.transport as u16,
-            },
-        });
-        copy
-    }
-
-    /// Writes the headers of segment `index`, whose payload has `len` bytes.
-    #[inline]
-    fn write(&mut self, segment: &mut Packet, headers: &Headers, index: usize, last: bool, len: usize) {
-        let total = self.len + len;
-        let tcp = headers.transport;
-        let seq = self.seq.wrapping_add(self.size.wrapping_mul(index as u32));
-        self.bytes[tcp + 4..tcp + 8].copy_from_slice(&seq.to_be_bytes());
-        let mut flags = self.flags;
-        if !last {
-            flags &= !TCP_FIN_PSH;
-        }
-        if index > 0 && !self.kind.contains(GsoKind::TCP_ACCECN) {
-            flags &= !TCP_CWR;
-        }
-        self.bytes[tcp + 13] = flags;
-        for network in self.networks.into_iter().flatten() {
-            let length = total - network.offset;
-            if network.v6 {
-                put16(&mut self.bytes, network.offset + 4, (length - 40) as u16);
-                continue;
-            }
-            if let Some(first) = network.id {
-                set16(&mut self.bytes, network.offset + 4, first.wrapping_add(index as u16), network.offset + 10);
-            }
-            set16(&mut self.bytes, network.offset + 2, length as u16, network.offset + 10);
-        }
-        let pseudo = pseudo_sum(&self.bytes, headers.inner_network, headers.inner_v6, 6, total - tcp);
-        put16(&mut self.bytes, tcp + 16, 0);
-        let checksum = if self.partial {
-            pseudo.fold()
-        } else {
-            let header = sum(&self.bytes[tcp..self.len]);
-            pseudo.plus(header).plus(segment.sum_from(self.len)).finish()
-        };
-        put16(&mut self.bytes, tcp + 16, checksum);
-        if let Some(udp) = headers.tunnel {
-            put16(&mut self.bytes, udp + 4, (total - udp) as u16);
-            if self.kind.contains(GsoKind::UDP_TUNNEL_CSUM) {
-                put16(&mut self.bytes, udp + 6, 0);
-                let outer = pseudo_sum(&self.bytes, headers.network, headers.outer_v6, 17, total - udp);
-                let checksum = tunnel_checksum(&self.bytes, udp, tcp, outer, pseudo);
-                put16(&mut self.bytes, udp + 6, checksum);
-            }
-        }
-        if let Ok(bytes) = segment.head_mut() {
-            bytes[..self.len].copy_from_slice(&self.bytes[..self.len]);
-        }
-    }
-}
-
-/// The outer UDP checksum of a tunnel packet whose inner checksum is right or will be filled in: the inner transport part
-/// then sums to the complement of its pseudo-header, so no payload is read (Linux: local checksum offload, `lco_csum`).
-fn tunnel_checksum(bytes: &[u8], udp: usize, inner: usize, outer_pseudo: Sum, inner_pseudo: Sum) -> u16 {
-    outer_pseudo.plus(sum(&bytes[udp..inner])).minus(inner_pseudo).finish_udp()
-}
-
 /// Writes a word that the checksum at `checksum` covers.
 #[inline(always)]
 pub(super) fn set16(bytes: &mut [u8], offset: usize, value: u16, checksum: usize) {
@@ -389,30 +301,27 @@ impl Segmenter for SoftwareSegmenter {
         result
     }
 
-    /// For a merged tunnel packet whose outer checksum is present, that one is filled in too.
+    /// For a merged tunnel packet whose outer checksums are present, those are filled in too.
     fn fill_checksum(&mut self, packet: &mut Packet, cache: &mut PoolCache) -> Result<(), SegmentError> {
         let Some(PartialChecksum { start, offset }) = packet.transmit_checksum() else { return Ok(()) };
         let field = usize::from(start) + usize::from(offset);
         if field + 2 > packet.len() {
             return Err(SegmentError::Checksum { field, len: packet.len() });
         }
+        const COMPUTED: GsoKind = GsoKind::UDP_TUNNEL_CSUM.union(GsoKind::GRE_CSUM);
         let tunnel = match packet.gso() {
-            Some(gso) if gso.kind.contains(GsoKind::UDP_TUNNEL_CSUM) => Some(Headers::of(packet, gso.kind)?),
+            Some(gso) if gso.kind.intersects(COMPUTED) => {
+                Some((gso.kind, Headers::of(packet, gso.kind, &self.ports)?.layout))
+            }
             _ => None,
         };
         packet.make_writable(field + 2, cache)?;
         let value = packet.sum_from(usize::from(start));
-        let inner = |value: Sum| if offset == 6 { value.finish_udp() } else { value.finish() };
-        let bytes = packet.head_mut()?;
+        let (total, bytes) = (packet.len(), packet.head_mut()?);
         let pseudo = Sum::from_word(get16(bytes, field));
-        put16(bytes, field, inner(value));
-        if let Some(headers) = tunnel
-            && let Some(udp) = headers.tunnel
-        {
-            let outer_pseudo = Sum::from_word(get16(bytes, udp + 6));
-            put16(bytes, udp + 6, 0);
-            let checksum = tunnel_checksum(bytes, udp, usize::from(start), outer_pseudo, pseudo);
-            put16(bytes, udp + 6, checksum);
+        put16(bytes, field, if offset == 6 { value.finish_udp() } else { value.finish() });
+        if let Some((kind, layout)) = tunnel {
+            fill_tunnel_checksums(bytes, &layout, kind, total, Sum::ZERO.minus(pseudo));
         }
         packet.set_transmit_checksum(None);
         Ok(())

@@ -1,8 +1,8 @@
 //! Segmentation of protocols that a user registered.
 
-use super::headers::MAX_HEADERS;
 use super::{SoftwareSegmenter, add_header, set16};
 use crate::gro::{get16, pseudo_sum, put16};
+use crate::layout::MAX_HEADERS;
 use netcore::checksum::sum;
 use netcore::offload::{NotSegmented, SegmentError};
 use netcore::{Burst, Gso, GsoKind, Packet, PoolCache};

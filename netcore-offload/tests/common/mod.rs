@@ -1,6 +1,9 @@
 //! Frames for the tests, built byte by byte.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod random;
+pub mod stack;
+
 use netcore::checksum::{Sum, sum};
 use netcore::offload::ReceiveOffload;
 use netcore::{Burst, Instant, Packet, PacketPool, PoolCache, PoolConfig};

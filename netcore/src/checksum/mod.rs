@@ -102,7 +102,11 @@ impl Sum {
     /// True if bytes that include their checksum field, and the pseudo-header where there is one, sum up as they should.
     #[inline(always)]
     pub const fn is_valid(self) -> bool {
-        self.fold_native() == 0xffff
+        // Folding keeps the remainder by 0xffff, because 2^16 leaves 1; only the sum of nothing folds to zero.
+        // Divisibility by an odd number is one multiplication by its inverse modulo 2^64.
+        const INVERSE: u64 = 0xfffe_fffe_fffe_ffff;
+        const { assert!(INVERSE.wrapping_mul(0xffff) == 1) }
+        self.0.wrapping_mul(INVERSE) <= u64::MAX / 0xffff && self.0 != 0
     }
 
     /// The pseudo-header of TCP and UDP over IPv4 (RFC 9293 section 3.1): addresses in network order, `len` the bytes of

@@ -7,15 +7,15 @@
 use crate::packet::VlanTag;
 
 /// What the IP policies take from a frame.
-struct Keys {
+pub(super) struct Keys {
     /// Source and destination addresses, folded to 32 bits each and combined.
-    addresses: u32,
-    ports: u32,
+    pub(super) addresses: u32,
+    pub(super) ports: u32,
     /// Type, code and identifier, if the packet has an identifier.
-    icmp: Option<u32>,
+    pub(super) icmp: Option<u32>,
 }
 
-fn word32(frame: &[u8], at: usize) -> Option<u32> {
+pub(super) fn word32(frame: &[u8], at: usize) -> Option<u32> {
     frame.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
@@ -44,6 +44,25 @@ pub fn layer34_hash(frame: &[u8]) -> u32 {
     }
 }
 
+/// As [`layer23_hash`], with the innermost addresses that the kernel's flow dissector finds (policy `encap2+3`): behind VLAN
+/// tags, PPPoE, GRE and IP in IP, but not behind UDP. The MAC addresses are the outer ones. `tag` is the one held outside the bytes.
+pub fn encap23_hash(frame: &[u8], tag: Option<VlanTag>) -> u32 {
+    match super::dissector::keys(frame, tag.is_some()) {
+        Some(keys) => mix(layer2_hash(frame) ^ keys.addresses),
+        None => layer2_hash(frame),
+    }
+}
+
+/// As [`layer34_hash`], with the innermost addresses and ports that the kernel's flow dissector finds (policy `encap3+4`). A
+/// packet that already has a hash over its ports is sent by that one ([`Packet::hash`](crate::Packet::hash)): the caller's
+/// business.
+pub fn encap34_hash(frame: &[u8], tag: Option<VlanTag>) -> u32 {
+    match super::dissector::keys(frame, tag.is_some()) {
+        Some(keys) => mix(keys.icmp.unwrap_or(keys.ports) ^ keys.addresses) >> 1,
+        None => layer2_hash(frame),
+    }
+}
+
 /// VLAN tag held outside the bytes and source MAC address (policy `vlan+srcmac`).
 pub fn vlan_srcmac_hash(frame: &[u8], tag: Option<VlanTag>) -> u32 {
     let Some(h) = frame.first_chunk::<12>() else { return 0 };
@@ -62,26 +81,29 @@ fn keys(frame: &[u8], ports: bool) -> Option<Keys> {
     let ethertype = u16::from_be_bytes(*frame.get(12..)?.first_chunk()?);
     let (mut keys, protocol, upper) = network(frame, 14, ethertype, ports)?;
     let Some(protocol @ (1 | 58)) = protocol else { return Some(keys) };
-    let Some(&[kind, code, _, _, a, b, ..]) = frame.get(upper..).and_then(|rest| rest.first_chunk::<8>()) else {
+    let Some(&kind) = frame.get(upper) else { return Some(keys) };
+    if frame.len() < upper + 8 {
         return Some(keys);
-    };
-    // Echo and timestamp, request and reply, of either protocol (`icmp_has_id`).
-    let has_id = matches!(kind, 0 | 8 | 13 | 14 | 128 | 129);
+    }
     let is_error = match protocol {
         1 => matches!(kind, 3 | 4 | 5 | 11 | 12), // `icmp_is_err`
         _ => matches!(kind, 1..=4),               // `icmpv6_is_err`
     };
-    if has_id {
-        // An identifier of zero counts as one.
-        let id = u16::from_be_bytes([a, b]).max(1).to_le_bytes();
-        keys.icmp = Some(u32::from_le_bytes([kind, code, id[0], id[1]]));
-    }
+    keys.icmp = echo_word(frame, upper);
     if !is_error {
         return Some(keys);
     }
     // An error is hashed like the packet it speaks of.
     let (inner, _, _) = network(frame, upper + 8, ethertype, ports)?;
     Some(inner)
+}
+
+/// Type, code and identifier of the ICMP or ICMPv6 message at `at`, if it has an identifier (`skb_flow_get_icmp_tci`).
+pub(super) fn echo_word(frame: &[u8], at: usize) -> Option<u32> {
+    let &[kind, code, _, _, a, b, ..] = frame.get(at..)?.first_chunk::<8>()?;
+    // Echo and timestamp, request and reply, of either protocol (`icmp_has_id`). An identifier of zero counts as one.
+    let id = u16::from_be_bytes([a, b]).max(1).to_le_bytes();
+    matches!(kind, 0 | 8 | 13 | 14 | 128 | 129).then_some(u32::from_le_bytes([kind, code, id[0], id[1]]))
 }
 
 /// `bond_flow_ip`: addresses and ports of an IP header, its protocol unless it is a fragment, and what follows it.
@@ -141,6 +163,22 @@ mod tests {
         let inner = &ipv4(17, &ports)[14..];
         let error = ipv4(1, &[&[3, 1, 0, 0, 0, 0, 0, 0], inner].concat());
         assert_eq!(layer34_hash(&error), layer34_hash(&ipv4(17, &ports)));
+    }
+
+    #[test]
+    fn the_encap_policies_look_into_gre_and_ip_in_ip_but_not_into_udp() {
+        let ports = [0x12, 0x34, 0x13, 0x89, 0, 0, 0, 0];
+        let inner = ipv4(17, &ports);
+        let plain = encap34_hash(&inner, None);
+        assert_eq!(plain, layer34_hash(&inner));
+        assert_eq!(encap34_hash(&ipv4(4, &inner[14..]), None), plain);
+        assert_eq!(encap34_hash(&ipv4(47, &[&[0, 0, 8, 0], &inner[14..]].concat()), None), plain);
+        assert_eq!(encap34_hash(&ipv4(47, &[&[0, 0, 0x65, 0x58], &inner[..]].concat()), None), plain);
+        assert_eq!(encap34_hash(&ipv4(47, &[&[0x20, 0, 8, 0, 0, 0, 0, 7], &inner[14..]].concat()), None), plain);
+        let tagged = [&inner[..12], &[0x81, 0, 0, 5], &inner[12..]].concat();
+        assert_eq!((encap34_hash(&tagged, None), layer34_hash(&tagged)), (plain, layer2_hash(&tagged)));
+        let vxlan = ipv4(17, &[&[0xc0, 0, 0x12, 0xb5, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat());
+        assert_eq!(encap34_hash(&vxlan, None), layer34_hash(&vxlan));
     }
 
     #[test]

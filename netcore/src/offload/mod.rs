@@ -73,6 +73,14 @@ pub enum SegmentError {
         /// Largest allowed.
         max: usize,
     },
+    /// More segments than this kind of super-packet may have.
+    #[error("{count} segments, allowed are {max}")]
+    Count {
+        /// How many there would be.
+        count: usize,
+        /// Most allowed.
+        max: usize,
+    },
     /// The checksum request points outside the packet.
     #[error("checksum field at byte {field} of a packet of {len}")]
     Checksum {

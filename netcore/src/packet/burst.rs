@@ -1,8 +1,11 @@
 //! [`Burst`]: packets on their way between two parts of the data path.
 
 use super::Packet;
+use super::descriptor::Descriptor;
+use crate::simd::prefetch_line;
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
+use core::ptr::NonNull;
 use core::{fmt, iter, slice};
 
 /// An ordered list of packets that is filled at the back and emptied at the front.
@@ -136,6 +139,20 @@ impl Burst {
         self.as_mut_slice().get_mut(index)
     }
 
+    /// Fetches what a parser reads first of the packet at `ahead` into the cache: a hint, for loops over bursts that come from
+    /// a device. The descriptor of the packet at twice the distance is fetched as well, so that the next hint finds it there.
+    #[inline(always)]
+    pub fn prefetch(&self, ahead: usize) {
+        if let Some(packet) = self.get(2 * ahead) {
+            prefetch_line(core::ptr::from_ref(packet.descriptor()).cast());
+        }
+        if let Some(packet) = self.get(ahead) {
+            let head = packet.descriptor().data;
+            prefetch_line(head);
+            prefetch_line(head.wrapping_add(64));
+        }
+    }
+
     /// The packets from the front on.
     pub fn iter(&self) -> slice::Iter<'_, Packet> {
         self.as_slice().iter()
@@ -149,6 +166,16 @@ impl Burst {
     /// Takes all packets out, front first. Those that the iterator was not asked for stay.
     pub fn drain(&mut self) -> impl Iterator<Item = Packet> + '_ {
         iter::from_fn(|| self.pop())
+    }
+
+    /// Takes all packets out; they are the caller's now, front first.
+    #[inline(always)]
+    pub(crate) fn take_all(&mut self) -> &[NonNull<Descriptor>] {
+        let (held, front) = (self.len(), core::mem::take(&mut self.front));
+        self.slots.clear();
+        // SAFETY: these slots held packets, and hold them until the burst is used again, which the borrow forbids; a packet is
+        // laid out like the pointer that it is.
+        unsafe { slice::from_raw_parts(self.slots.as_ptr().add(front).cast(), held) }
     }
 
     /// Moves all packets of `other` to the back of this burst.

@@ -28,9 +28,9 @@ fn take_descriptor(source: &Descriptor, cache: &mut PoolCache) -> Result<NonNull
 /// Makes `descriptor` a packet of the `len` bytes at `skip` in `source`'s window. The caller accounts for the reference
 /// to a pool buffer.
 #[inline(always)]
-fn look_into(mut descriptor: NonNull<Descriptor>, source: &Descriptor, skip: u32, len: u32) -> Packet {
+fn look_into(descriptor: NonNull<Descriptor>, source: &Descriptor, skip: u32, len: u32) -> Packet {
     // SAFETY: the descriptor was taken off a free list, so the caller owns it.
-    let d = unsafe { descriptor.as_mut() };
+    let d = unsafe { &mut *descriptor.as_ptr() };
     d.kind = source.kind;
     let data = match source.kind {
         SegmentKind::Virtual | SegmentKind::Bare => source.data,
@@ -48,9 +48,11 @@ fn look_into(mut descriptor: NonNull<Descriptor>, source: &Descriptor, skip: u32
         }
     };
     // A window accounts for its bytes; the buffer is accounted for by the packet it was taken from.
-    d.start_packet(data, len, len.saturating_add(size_of::<Descriptor>() as u32));
-    // SAFETY: initialised as a packet of one segment, owned by nobody else.
-    unsafe { Packet::from_descriptor(descriptor) }
+    // SAFETY: owned as above, and then a packet of one segment that belongs to nobody else.
+    unsafe {
+        Descriptor::start_packet(descriptor, data, len, len.saturating_add(size_of::<Descriptor>() as u32));
+        Packet::from_descriptor(descriptor)
+    }
 }
 
 /// References to a buffer that a [`Cutter`] takes at once, at most.
@@ -83,7 +85,7 @@ pub(super) fn window(packet: &Packet, offset: usize, len: usize, cache: &mut Poo
             }
         };
         if d.kind == SegmentKind::Pool {
-            Packet::pool_of(d).add_references(d.buffer, 1);
+            Packet::pool_of(d).references(d.buffer).add(1);
         }
         let piece = look_into(descriptor, d, skip, n);
         match &mut result {
@@ -172,7 +174,7 @@ impl Cutter {
                     if self.reserved == 0 {
                         // One for each piece that this segment will be cut into, less the one it already has.
                         self.reserved = ((head.len - 1) / wanted.max(1) + 1).min(RESERVE);
-                        Packet::pool_of(head).add_references(head.buffer, self.reserved);
+                        Packet::pool_of(head).references(head.buffer).add(self.reserved);
                     }
                     self.reserved -= 1;
                 }
@@ -196,7 +198,7 @@ impl Cutter {
     fn release_reserved(&mut self, rest: &Packet) {
         if self.reserved > 0 {
             let d = rest.descriptor();
-            let last = Packet::pool_of(d).drop_references(d.buffer, self.reserved);
+            let last = Packet::pool_of(d).references(d.buffer).give_back(self.reserved);
             debug_assert!(!last, "the segment has a reference of its own");
             self.reserved = 0;
         }

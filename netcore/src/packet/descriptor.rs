@@ -2,7 +2,7 @@
 
 use super::metadata::{VlanTag, flags};
 use crate::pool::Shared;
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 /// What the window of a descriptor looks into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,6 +41,8 @@ pub(crate) struct Descriptor {
     pub(crate) total: u32,
     /// Index of the buffer if `kind` is `Pool`.
     pub(crate) buffer: u32,
+    pub(crate) hash: u32,
+    // The next four are one word of eight bytes: see `Fresh`.
     pub(crate) kind: SegmentKind,
     /// Receive checksum: see `metadata`.
     pub(crate) checksum_state: u8,
@@ -48,7 +50,6 @@ pub(crate) struct Descriptor {
     pub(crate) flags: u16,
     /// Memory the packet is accounted for (valid in the first segment only).
     pub(crate) truesize: u32,
-    pub(crate) hash: u32,
 
     // Second cache line.
     pub(crate) network: u16,
@@ -76,7 +77,64 @@ pub(crate) struct Descriptor {
 const _: () = {
     assert!(size_of::<Descriptor>() == 128, "a descriptor is two cache lines");
     assert!(core::mem::offset_of!(Descriptor, network) == 64, "taking a descriptor from a pool writes one of them");
+    assert!(core::mem::offset_of!(Descriptor, kind) == 56);
+    assert!(core::mem::offset_of!(Descriptor, checksum_state) == 57);
+    assert!(core::mem::offset_of!(Descriptor, flags) == 58);
+    assert!(core::mem::offset_of!(Descriptor, truesize) == 60);
 };
+
+/// What makes a descriptor that keeps its buffer an empty packet with the pool's headroom.
+#[derive(Clone, Copy)]
+pub(crate) struct Fresh {
+    /// Where the data of a fresh packet in buffer 0 starts.
+    first: *mut u8,
+    /// Bytes from there to the same place of the next buffer.
+    stride: usize,
+    /// `kind`, `checksum_state`, `flags` and `truesize` in one word.
+    state: u64,
+}
+
+impl Fresh {
+    /// # Safety
+    /// `buffers` is the start of the pool's buffers of `size` bytes each, and `headroom` is less than `size`.
+    pub(crate) unsafe fn new(buffers: *mut u8, size: u32, headroom: u32) -> Self {
+        let [a, b, c, d] = (size + size_of::<Descriptor>() as u32).to_ne_bytes();
+        // SAFETY: the first buffer is longer than the headroom.
+        let first = unsafe { buffers.add(headroom as usize) };
+        Self { first, stride: size as usize, state: u64::from_ne_bytes([SegmentKind::Pool as u8, 0, 0, 0, a, b, c, d]) }
+    }
+
+    /// Makes a descriptor whose `next` is null and whose `last` is itself an empty packet without metadata.
+    ///
+    /// # Safety
+    /// The caller owns the descriptor and the only reference to its buffer, which is of the pool that this is of.
+    #[inline(always)]
+    pub(crate) unsafe fn write(self, descriptor: NonNull<Descriptor>) {
+        let d = descriptor.as_ptr();
+        // SAFETY: the caller owns the descriptor; its buffer is one of the pool's, so the data is inside it; the word is
+        // inside the descriptor and aligned, since `kind` is at byte 56 of it, and valid for its fields: see `new`.
+        unsafe {
+            (*d).data = self.first.add((*d).buffer as usize * self.stride);
+            (*d).len = 0;
+            (*d).total = 0;
+            (&raw mut (*d).kind).cast::<u64>().write(self.state);
+        }
+    }
+
+    /// As [`Fresh::write`], for any descriptor.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub(crate) unsafe fn write_all(self, descriptor: NonNull<Descriptor>) {
+        // SAFETY: the caller owns the descriptor.
+        unsafe {
+            (*descriptor.as_ptr()).next = ptr::null_mut();
+            (*descriptor.as_ptr()).last = descriptor.as_ptr();
+            self.write(descriptor);
+        }
+    }
+}
 
 impl Descriptor {
     /// A free descriptor of `pool` without a buffer.
@@ -116,18 +174,24 @@ impl Descriptor {
         }
     }
 
-    /// Makes this descriptor the only segment of a fresh packet: `len` bytes at `data`, no metadata.
+    /// Makes a descriptor the only segment of a fresh packet: `len` bytes at `data`, no metadata.
+    ///
+    /// # Safety
+    /// The caller owns the descriptor.
     #[inline(always)]
-    pub(crate) fn start_packet(&mut self, data: *mut u8, len: u32, truesize: u32) {
-        let this: *mut Self = self;
-        self.data = data;
-        self.next = ptr::null_mut();
-        self.last = this;
-        self.len = len;
-        self.total = len;
-        self.checksum_state = 0;
-        self.flags = 0;
-        self.truesize = truesize;
+    pub(crate) unsafe fn start_packet(this: NonNull<Self>, data: *mut u8, len: u32, truesize: u32) {
+        // `last` is the pointer that the handle has, not one made from a reference, which the next use of the handle would
+        // invalidate.
+        // SAFETY: the caller owns the descriptor.
+        let d = unsafe { &mut *this.as_ptr() };
+        d.data = data;
+        d.next = ptr::null_mut();
+        d.len = len;
+        d.total = len;
+        d.checksum_state = 0;
+        d.flags = 0;
+        d.truesize = truesize;
+        d.last = this.as_ptr();
     }
 
     #[inline(always)]

@@ -315,6 +315,17 @@ impl Packet {
         hash | vlan << 32
     }
 
+    /// The receive hash, or 0 without one, of a packet that came off a wire as it is: not a super-packet, no checksum left to be
+    /// filled in, no VLAN tag outside the bytes. Then it is all of [`Packet::receive_key`].
+    #[inline(always)]
+    pub fn plain_receive_key(&self) -> Option<u32> {
+        let d = self.descriptor();
+        if d.flags & (flags::GSO | flags::TX_CHECKSUM | flags::VLAN) != 0 {
+            return None;
+        }
+        Some(if d.has(flags::HASH) { d.hash } else { 0 })
+    }
+
     /// True if the packet came off a wire as it is: not a super-packet, no checksum left to be filled in.
     #[inline(always)]
     pub fn is_as_received(&self) -> bool {

@@ -198,7 +198,7 @@ impl Packet {
     #[inline(always)]
     pub fn is_head_writable(&self) -> bool {
         let d = self.descriptor();
-        d.kind == SegmentKind::Pool && Self::pool_of(d).is_exclusive(d.buffer)
+        d.kind == SegmentKind::Pool && Self::pool_of(d).references(d.buffer).is_one()
     }
 
     /// Bytes of the head segment, writable.
@@ -234,7 +234,7 @@ impl Packet {
             return 0;
         }
         let pool = Self::pool_of(d);
-        if !pool.is_exclusive(d.buffer) {
+        if !pool.references(d.buffer).is_one() {
             return 0;
         }
         let end = pool.buffer_start(d.buffer) as usize + pool.buffer_size as usize;
@@ -437,6 +437,23 @@ impl Packet {
     #[inline(always)]
     pub fn append_from(&mut self, mut tail: Self, skip: usize, cache: &mut PoolCache) -> Result<(), NotAppended> {
         let (own, more) = (self.len(), tail.len());
+        let d = tail.descriptor_mut();
+        // A segment has no more bytes than its packet, so something is left behind `skip`.
+        if (skip as u32) < d.len && d.kind != SegmentKind::Virtual && own + more <= MAX_PACKET_LEN {
+            // SAFETY: `skip` is less than the length of the window.
+            d.data = unsafe { d.data.add(skip) };
+            d.len -= skip as u32;
+            d.total -= skip as u32;
+            self.append_within_limits(tail);
+            return Ok(());
+        }
+        self.append_far_from(tail, skip, cache)
+    }
+
+    /// [`Packet::append_from`] where the first segments go, or nothing can be done.
+    #[cold]
+    fn append_far_from(&mut self, tail: Self, skip: usize, cache: &mut PoolCache) -> Result<(), NotAppended> {
+        let (own, more) = (self.len(), tail.len());
         if skip >= more || own + more > MAX_PACKET_LEN {
             let error = if skip >= more {
                 PacketError::OutOfRange { offset: skip, end: skip.saturating_add(1), len: more }
@@ -445,14 +462,7 @@ impl Packet {
             };
             return Err(NotAppended { packet: tail, error });
         }
-        let d = tail.descriptor_mut();
-        if (skip as u32) < d.len && d.kind != SegmentKind::Virtual {
-            // SAFETY: `skip` is less than the length of the window.
-            d.data = unsafe { d.data.add(skip) };
-            d.len -= skip as u32;
-            d.total -= skip as u32;
-            self.append_within_limits(tail);
-        } else if let Some(rest) = tail.without_front(skip, cache) {
+        if let Some(rest) = tail.without_front(skip, cache) {
             self.append_within_limits(rest);
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! The per-poller cache: taking and returning packets without atomics.
 
+use super::stack::Stack;
 use super::{ByteOwner, Free, PoolError, Shared};
 use crate::packet::descriptor::{Descriptor, SegmentKind};
 use crate::packet::external::External;
@@ -7,22 +8,23 @@ use crate::packet::{Burst, Packet, PacketError};
 use crate::sync::atomic::Ordering;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
 use core::ptr::NonNull;
 
 /// Descriptors moved between a cache and the shared lists at a time.
 const BATCH: usize = 32;
-/// Descriptors of a kind that a cache keeps before it returns a batch.
+/// Descriptors of a kind that a cache keeps when it returns batches because it is full.
 const KEEP: usize = 512;
+/// Descriptors of a kind that a cache has room for.
+const ROOM: usize = KEEP + BATCH;
 
 /// Free packets and windows of one pool, owned by one poller.
 ///
 /// Dropping the cache returns everything to the pool.
 pub struct PoolCache {
     shared: NonNull<Shared>,
-    full: Vec<NonNull<Descriptor>>,
-    bare: Vec<NonNull<Descriptor>>,
+    full: Stack<ROOM>,
+    bare: Stack<ROOM>,
 }
 
 // SAFETY: the cache owns the descriptors it lists, and what it shares with other threads is behind atomics.
@@ -31,7 +33,7 @@ unsafe impl Send for PoolCache {}
 impl PoolCache {
     /// The caller has added one hold for the cache.
     pub(super) fn new(shared: NonNull<Shared>) -> Self {
-        Self { shared, full: Vec::with_capacity(KEEP + BATCH), bare: Vec::with_capacity(KEEP + BATCH) }
+        Self { shared, full: Stack::new(), bare: Stack::new() }
     }
 
     #[inline(always)]
@@ -50,40 +52,32 @@ impl PoolCache {
             Some(descriptor) => descriptor,
             None => self.refill(Free::Full)?,
         };
-        Ok(self.start(descriptor))
-    }
-
-    #[inline(always)]
-    fn start(&mut self, mut descriptor: NonNull<Descriptor>) -> Packet {
-        let shared = self.shared();
-        // SAFETY: the descriptor was on the cache's list, so the cache owns it.
-        let d = unsafe { descriptor.as_mut() };
-        let start = shared.buffer_start(d.buffer);
-        // SAFETY: headroom is less than the size of the buffer that `start` is the first byte of.
-        let data = unsafe { start.add(shared.headroom as usize) };
-        d.start_packet(data, 0, shared.truesize());
-        // SAFETY: the descriptor is initialised as a packet of one segment and belongs to nobody else.
-        unsafe { Packet::from_descriptor(descriptor) }
+        // SAFETY: a full descriptor is an empty packet, and was on the cache's list, so it belongs to nobody else.
+        Ok(unsafe { Packet::from_descriptor(descriptor) })
     }
 
     /// Up to `n` empty packets at the end of `burst`; says how many. Fewer than `n` only if the pool ran out.
+    #[inline]
     pub fn get_burst(&mut self, n: usize, burst: &mut Burst) -> usize {
         burst.reserve(n);
         let mut taken = 0;
-        while taken < n {
-            if self.full.is_empty() {
-                let Ok(descriptor) = self.refill(Free::Full) else { break };
-                self.full.push(descriptor);
+        loop {
+            let batch = self.full.take(n - taken);
+            taken += batch.len();
+            // SAFETY: full descriptors are empty packets, and were on the cache's list, so they belong to nobody else.
+            burst.extend(batch.iter().map(|descriptor| unsafe { Packet::from_descriptor(*descriptor) }));
+            if taken == n {
+                return taken;
             }
-            let batch = self.full.len().min(n - taken);
-            for _ in 0..batch {
-                let Some(descriptor) = self.full.pop() else { break };
-                let packet = self.start(descriptor);
-                burst.push(packet);
+            match self.refill(Free::Full) {
+                Ok(descriptor) => {
+                    taken += 1;
+                    // SAFETY: as above; it comes off the shared list of full descriptors.
+                    burst.push(unsafe { Packet::from_descriptor(descriptor) });
+                }
+                Err(_) => return taken,
             }
-            taken += batch;
         }
-        taken
     }
 
     /// A packet that holds a copy of `bytes` in one buffer.
@@ -137,14 +131,15 @@ impl PoolCache {
         let bytes: &[u8] = (*external.owner).as_ref();
         let len = super::super::packet::checked_len(bytes.len())?;
         let data = bytes.as_ptr().cast_mut();
-        let mut descriptor = self.take_bare()?;
-        // SAFETY: the descriptor was on the cache's list, so the cache owns it.
-        let d = unsafe { descriptor.as_mut() };
-        d.kind = SegmentKind::External;
-        d.external = Arc::into_raw(external);
-        d.start_packet(data, len, len.saturating_add(size_of::<Descriptor>() as u32));
-        // SAFETY: initialised as a packet of one segment that belongs to nobody else.
-        Ok(unsafe { Packet::from_descriptor(descriptor) })
+        let descriptor = self.take_bare()?;
+        // SAFETY: the descriptor was on the cache's list, so the cache owns it; then it is a packet of one segment that
+        // belongs to nobody else.
+        unsafe {
+            (*descriptor.as_ptr()).kind = SegmentKind::External;
+            (*descriptor.as_ptr()).external = Arc::into_raw(external);
+            Descriptor::start_packet(descriptor, data, len, len.saturating_add(size_of::<Descriptor>() as u32));
+            Ok(Packet::from_descriptor(descriptor))
+        }
     }
 
     /// A packet of `len` zero bytes that exist only as a length.
@@ -153,14 +148,16 @@ impl PoolCache {
     /// [`PacketError::Pool`] if no window is free; [`PacketError::TooLong`] beyond 2^31 bytes.
     pub fn virtual_bytes(&mut self, len: usize) -> Result<Packet, PacketError> {
         let len = super::super::packet::checked_len(len)?;
-        let mut descriptor = self.take_bare()?;
-        // SAFETY: the descriptor was on the cache's list, so the cache owns it.
-        let d = unsafe { descriptor.as_mut() };
-        d.kind = SegmentKind::Virtual;
+        let descriptor = self.take_bare()?;
         // Virtual payload is accounted as if its bytes were there: queue limits must see it.
-        d.start_packet(NonNull::dangling().as_ptr(), len, len.saturating_add(size_of::<Descriptor>() as u32));
-        // SAFETY: initialised as a packet of one segment that belongs to nobody else.
-        Ok(unsafe { Packet::from_descriptor(descriptor) })
+        let truesize = len.saturating_add(size_of::<Descriptor>() as u32);
+        // SAFETY: the descriptor was on the cache's list, so the cache owns it; then it is a packet of one segment that
+        // belongs to nobody else.
+        unsafe {
+            (*descriptor.as_ptr()).kind = SegmentKind::Virtual;
+            Descriptor::start_packet(descriptor, NonNull::dangling().as_ptr(), len, truesize);
+            Ok(Packet::from_descriptor(descriptor))
+        }
     }
 
     /// Makes sure that the next `buffers` calls of [`PoolCache::get`] and the next `windows` windows into buffers of this
@@ -169,15 +166,21 @@ impl PoolCache {
     /// # Errors
     /// [`PoolError`] if the pool has not that many; what was gathered stays in the cache.
     pub fn reserve(&mut self, buffers: usize, windows: usize) -> Result<(), PoolError> {
-        while self.full.len() < buffers {
-            let descriptor = self.refill(Free::Full)?;
-            self.full.push(descriptor);
-        }
-        while self.bare.len() < windows {
-            let descriptor = self.refill(Free::Bare)?;
-            self.bare.push(descriptor);
+        for (list, wanted) in [(Free::Full, buffers), (Free::Bare, windows)] {
+            while self.list(list).len() < wanted {
+                let descriptor = self.fetch(list)?;
+                self.list(list).push_any(descriptor);
+            }
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn list(&mut self, list: Free) -> &mut Stack<ROOM> {
+        match list {
+            Free::Full => &mut self.full,
+            Free::Bare => &mut self.bare,
+        }
     }
 
     /// True if windows into every segment of `packet` come from this cache: its buffers are of this pool, or caller memory,
@@ -194,9 +197,17 @@ impl PoolCache {
         }
     }
 
-    /// Fetches a batch from the shared list; returns one of it.
+    /// A descriptor when the stack is empty.
     #[cold]
     fn refill(&mut self, list: Free) -> Result<NonNull<Descriptor>, PoolError> {
+        match self.list(list).pop_reserved() {
+            Some(descriptor) => Ok(descriptor),
+            None => self.fetch(list),
+        }
+    }
+
+    /// Fetches a batch from the shared list; returns one of it.
+    fn fetch(&mut self, list: Free) -> Result<NonNull<Descriptor>, PoolError> {
         let mut indices = [0; BATCH];
         let shared = self.shared;
         // SAFETY: the cache holds the pool.
@@ -209,65 +220,70 @@ impl PoolCache {
                 Free::Bare => PoolError::NoWindow { windows: shared.windows() },
             });
         };
-        let own = match list {
-            Free::Full => &mut self.full,
-            Free::Bare => &mut self.bare,
-        };
-        own.extend(rest.iter().rev().map(|&index| shared.descriptor(index)));
+        let own = self.list(list);
+        for &index in rest.iter().rev() {
+            own.push_any(shared.descriptor(index));
+        }
         Ok(shared.descriptor(first))
     }
 
     /// Returns a packet: its segments go into the cache if they are of this pool, else to their own.
     #[inline(always)]
     pub fn put(&mut self, packet: Packet) {
-        let mut next = Some(packet.into_descriptor());
-        while let Some(descriptor) = next {
-            // SAFETY: the packet owned its segments and was taken apart just now.
-            next = unsafe { self.put_segment(descriptor) };
+        let descriptor = packet.into_descriptor();
+        // SAFETY: the packet owned its segments and was taken apart just now.
+        if !unsafe { self.shared().renewal().renew(descriptor) } {
+            self.put_segments(descriptor);
+        } else if let Err(descriptor) = self.full.push(descriptor) {
+            self.spill(Free::Full, descriptor);
         }
     }
 
     /// Returns every packet of `burst`.
+    #[inline]
     pub fn put_burst(&mut self, burst: &mut Burst) {
-        while let Some(packet) = burst.pop() {
-            self.put(packet);
+        let mut rest = burst.take_all();
+        // SAFETY: the cache holds the pool.
+        let renewal = unsafe { self.shared.as_ref() }.renewal();
+        loop {
+            // SAFETY: the burst owned the packets; each is renewed once.
+            let placed = self.full.push_while(rest, |descriptor| unsafe { renewal.renew(descriptor) });
+            let Some((&next, after)) = rest.get(placed..).and_then(<[_]>::split_first) else { return };
+            // No place, or no plain packet. In the first case it was not renewed.
+            self.put_segments(next);
+            rest = after;
         }
     }
 
-    /// Releases one segment and returns the next one of its packet.
-    ///
-    /// # Safety
-    /// The caller owns the descriptor and uses it no more.
-    #[inline(always)]
-    unsafe fn put_segment(&mut self, descriptor: NonNull<Descriptor>) -> Option<NonNull<Descriptor>> {
-        // SAFETY: the caller owns the descriptor.
-        let (next, pool) = unsafe { ((*descriptor.as_ptr()).next, (*descriptor.as_ptr()).pool) };
-        if !core::ptr::eq(pool, self.shared.as_ptr()) {
-            // SAFETY: passed on from the caller.
-            unsafe { Packet::release_to_pool(descriptor) };
-            return NonNull::new(next);
+    /// Returns any packet segment by segment.
+    #[inline(never)]
+    fn put_segments(&mut self, first: NonNull<Descriptor>) {
+        let mut next = Some(first);
+        while let Some(descriptor) = next {
+            // SAFETY: the packet owned its segments.
+            let (following, pool) = unsafe { ((*descriptor.as_ptr()).next, (*descriptor.as_ptr()).pool) };
+            next = NonNull::new(following);
+            if !core::ptr::eq(pool, self.shared.as_ptr()) {
+                // SAFETY: owned, and used no more.
+                unsafe { Packet::release_to_pool(descriptor) };
+                continue;
+            }
+            // SAFETY: the descriptor is of this pool, owned, and used no more.
+            let list = unsafe { self.shared().release(descriptor) };
+            if let Err(descriptor) = self.list(list).push(descriptor) {
+                self.spill(list, descriptor);
+            }
         }
-        // SAFETY: the descriptor is of this pool and the caller owns it.
-        let list = match unsafe { self.shared().release(descriptor) } {
-            Free::Full => &mut self.full,
-            Free::Bare => &mut self.bare,
-        };
-        list.push(descriptor);
-        if list.len() >= KEEP + BATCH {
-            self.spill();
-        }
-        NonNull::new(next)
     }
 
-    /// Returns a batch of whichever list is over its limit.
+    /// Returns what is over [`KEEP`], and one more.
     #[cold]
-    fn spill(&mut self) {
-        for list in [Free::Full, Free::Bare] {
-            self.give_back(list, KEEP);
-        }
+    fn spill(&mut self, list: Free, descriptor: NonNull<Descriptor>) {
+        self.give_back(list, KEEP);
+        self.list(list).push_any(descriptor);
     }
 
-    /// Gives descriptors to the shared list until `keep` are left.
+    /// Gives descriptors to the shared list until `keep` are left, those that are reserved not counted.
     fn give_back(&mut self, list: Free, keep: usize) {
         let shared = self.shared;
         let own = match list {
@@ -275,11 +291,12 @@ impl PoolCache {
             Free::Bare => &mut self.bare,
         };
         let mut indices = [0; BATCH];
-        while own.len() > keep {
-            let n = (own.len() - keep).min(BATCH);
-            for (slot, descriptor) in indices.iter_mut().zip(own.drain(own.len() - n..)) {
+        while own.stacked() > keep {
+            let batch = own.take((own.stacked() - keep).min(BATCH));
+            let n = batch.len();
+            for (slot, descriptor) in indices.iter_mut().zip(batch) {
                 // SAFETY: the cache holds the pool.
-                *slot = unsafe { shared.as_ref() }.index(descriptor);
+                *slot = unsafe { shared.as_ref() }.index(*descriptor);
             }
             // SAFETY: the cache owned these free descriptors and took them off its list of this kind.
             unsafe { Shared::give(shared, list, &indices[..n]) };
@@ -288,8 +305,13 @@ impl PoolCache {
 
     /// Returns all free descriptors to the pool, for instance before a long sleep of this poller.
     pub fn flush(&mut self) {
-        self.give_back(Free::Full, 0);
-        self.give_back(Free::Bare, 0);
+        for list in [Free::Full, Free::Bare] {
+            self.give_back(list, 0);
+            while let Some(descriptor) = self.list(list).pop_reserved() {
+                self.list(list).push_any(descriptor);
+                self.give_back(list, 0);
+            }
+        }
     }
 }
 

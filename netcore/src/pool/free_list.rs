@@ -177,13 +177,13 @@ mod loom_tests {
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn relaxed_push_is_caught() {
         hand_over(&Orderings { push: Ordering::Relaxed, pop: Ordering::Acquire });
     }
 
     #[test]
-    #[should_panic]
+    #[should_panic(expected = "Causality violation")]
     fn relaxed_pop_is_caught() {
         hand_over(&Orderings { push: Ordering::Release, pop: Ordering::Relaxed });
     }

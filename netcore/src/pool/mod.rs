@@ -12,9 +12,11 @@
 //! costs one pop. Exhaustion is an error value ([`PoolError`]), never a wait.
 
 mod cache;
+mod counts;
 mod free_list;
 mod region;
 mod shared;
+mod stack;
 
 pub use cache::PoolCache;
 pub use region::{DmaRegion, Iova};

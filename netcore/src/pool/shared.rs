@@ -1,9 +1,10 @@
 //! The part of a pool that all threads share.
 
+use super::counts::{Holds, References};
 use super::free_list::FreeList;
 use super::region::DmaRegion;
-use crate::packet::descriptor::{Descriptor, SegmentKind};
-use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use crate::packet::descriptor::{Descriptor, Fresh, SegmentKind};
+use crate::sync::atomic::AtomicU64;
 use alloc::alloc::{alloc, dealloc};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -13,7 +14,7 @@ use core::ptr::NonNull;
 /// Which free list a released descriptor belongs on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Free {
-    /// It has a buffer that nobody else references.
+    /// It has a buffer that nobody else references, and is an empty packet but for the handle.
     Full,
     /// It has no buffer.
     Bare,
@@ -31,13 +32,47 @@ pub(crate) struct Shared {
     pub(crate) buffer_size: u32,
     pub(crate) headroom: u32,
     pub(crate) buffer_count: u32,
-    references: Box<[AtomicU32]>,
+    pub(crate) fresh: Fresh,
+    references: Box<[References]>,
     full: FreeList,
     bare: FreeList,
     /// Pool and cache handles, plus descriptors that are not on a shared list. The memory goes when it reaches zero.
-    holds: AtomicUsize,
+    holds: Holds,
     pub(crate) exhausted: AtomicU64,
     pub(crate) region: DmaRegion,
+}
+
+/// Makes packets that are given back empty ones again.
+#[derive(Clone, Copy)]
+pub(crate) struct Renewal {
+    pool: *const Shared,
+    fresh: Fresh,
+    references: *const References,
+}
+
+impl Renewal {
+    /// If a packet is one segment of this pool that nobody shares, as most are, makes it an empty packet and answers true: its
+    /// descriptor is then free and full.
+    ///
+    /// # Safety
+    /// The caller owns the packet that starts with the descriptor, and the pool is held.
+    #[inline(always)]
+    pub(crate) unsafe fn renew(self, descriptor: NonNull<Descriptor>) -> bool {
+        // SAFETY: the caller owns the descriptor.
+        let d = unsafe { descriptor.as_ref() };
+        if !d.next.is_null() || d.kind != SegmentKind::Pool || !core::ptr::eq(d.pool, self.pool) {
+            return false;
+        }
+        // SAFETY: the pool has a count for each of its buffers, and the descriptor has one of them.
+        let references = unsafe { &*self.references.add(d.buffer as usize) };
+        if !references.is_one() {
+            return false;
+        }
+        // SAFETY: owned; `next` is null, and so `last`, the last segment of the packet, is the descriptor itself; its reference
+        // to the buffer is the only one.
+        unsafe { self.fresh.write(descriptor) };
+        true
+    }
 }
 
 impl Shared {
@@ -60,24 +95,34 @@ impl Shared {
             buffer_size,
             headroom,
             buffer_count,
-            references: (0..buffer_count).map(|_| AtomicU32::new(1)).collect(),
+            // SAFETY: the region has `buffer_count` buffers of `buffer_size` bytes, more than the headroom.
+            fresh: unsafe { Fresh::new(region.start().as_ptr(), buffer_size, headroom) },
+            references: (0..buffer_count).map(|_| References::one()).collect(),
             full: FreeList::new(descriptor_count),
             bare: FreeList::new(descriptor_count),
-            holds: AtomicUsize::new(1),
+            holds: Holds::one(),
             exhausted: AtomicU64::new(0),
             region,
         });
         let shared = NonNull::from(Box::leak(shared));
         for index in 0..descriptor_count {
-            let mut descriptor = Descriptor::bare(shared.as_ptr());
-            if index < buffer_count {
-                descriptor.kind = SegmentKind::Pool;
-                descriptor.buffer = index;
+            let mut content = Descriptor::bare(shared.as_ptr());
+            // SAFETY: `shared` was leaked just now and is freed only by `release_holds`.
+            let fresh = unsafe { (*shared.as_ptr()).fresh };
+            // SAFETY: `index` is below `descriptor_count`, for which the block was allocated; nobody else knows the
+            // descriptor, and buffer `index` is there and has one reference, which is this descriptor's.
+            unsafe {
+                let descriptor = descriptors.add(index as usize);
+                if index < buffer_count {
+                    content.buffer = index;
+                    descriptor.write(content);
+                    fresh.write_all(descriptor);
+                } else {
+                    descriptor.write(content);
+                }
             }
-            // SAFETY: `index` is below `descriptor_count`, for which the block was allocated.
-            unsafe { descriptors.add(index as usize).write(descriptor) };
         }
-        // SAFETY: `shared` was leaked just now and is freed only by `release_holds`.
+        // SAFETY: as above.
         let this = unsafe { shared.as_ref() };
         this.full.push(&(0..buffer_count).collect::<alloc::vec::Vec<_>>());
         this.bare.push(&(buffer_count..descriptor_count).collect::<alloc::vec::Vec<_>>());
@@ -118,37 +163,16 @@ impl Shared {
         self.buffer_size + size_of::<Descriptor>() as u32
     }
 
-    /// True if there is one reference to the buffer, the caller's.
+    /// The references to a buffer.
     #[inline(always)]
-    pub(crate) fn is_exclusive(&self, buffer: u32) -> bool {
-        // Acquire: reads by a window that has gone happen before the writes this permits.
-        self.references[buffer as usize].load(Ordering::Acquire) == 1
+    pub(crate) fn references(&self, buffer: u32) -> &References {
+        &self.references[buffer as usize]
     }
 
-    /// Adds `n` references to a buffer that the caller has one of.
+    /// What renewing packets needs, in one value, so that a loop keeps it in registers.
     #[inline(always)]
-    pub(crate) fn add_references(&self, buffer: u32, n: u32) {
-        // Relaxed, as in `Arc::clone`: the caller's own reference keeps the buffer alive.
-        self.references[buffer as usize].fetch_add(n, Ordering::Relaxed);
-    }
-
-    /// Gives back `n` references; true if they were the last.
-    #[inline(always)]
-    pub(crate) fn drop_references(&self, buffer: u32, n: u32) -> bool {
-        let count = &self.references[buffer as usize];
-        if count.load(Ordering::Acquire) == n {
-            // Nobody else can add references: all there are belong to the caller. Leave one for the next owner.
-            if n != 1 {
-                count.store(1, Ordering::Relaxed);
-            }
-            return true;
-        }
-        if count.fetch_sub(n, Ordering::Release) == n {
-            fence(Ordering::Acquire);
-            count.store(1, Ordering::Relaxed);
-            return true;
-        }
-        false
+    pub(crate) fn renewal(&self) -> Renewal {
+        Renewal { pool: self, fresh: self.fresh, references: self.references.as_ptr() }
     }
 
     /// Ends the use of one descriptor: afterwards it is free and belongs on the list returned.
@@ -160,7 +184,11 @@ impl Shared {
         // SAFETY: the caller owns the descriptor.
         let d = unsafe { &mut *descriptor.as_ptr() };
         match d.kind {
-            SegmentKind::Pool if self.drop_references(d.buffer, 1) => return Free::Full,
+            SegmentKind::Pool if self.references(d.buffer).give_back(1) => {
+                // SAFETY: the caller owns the descriptor, and its reference was the last to a buffer of this pool.
+                unsafe { self.fresh.write_all(descriptor) };
+                return Free::Full;
+            }
             SegmentKind::Pool | SegmentKind::Virtual | SegmentKind::Bare => {}
             SegmentKind::External => {
                 // SAFETY: an external descriptor holds one count of the `Arc` that was made raw for it.
@@ -175,7 +203,7 @@ impl Shared {
     /// Takes descriptors off a shared list; the caller holds a handle of this pool.
     pub(crate) fn take(&self, list: Free, out: &mut [u32]) -> usize {
         let n = self.list(list).pop(out);
-        self.holds.fetch_add(n, Ordering::Relaxed);
+        self.holds.add(n);
         n
     }
 
@@ -205,7 +233,7 @@ impl Shared {
 
     /// One more handle.
     pub(crate) fn hold(&self) {
-        self.holds.fetch_add(1, Ordering::Relaxed);
+        self.holds.add(1);
     }
 
     /// Releases `n` holds and frees the pool if they were the last.
@@ -217,8 +245,7 @@ impl Shared {
             return;
         }
         // SAFETY: the holds given up keep the pool alive until the subtraction.
-        if unsafe { this.as_ref() }.holds.fetch_sub(n, Ordering::Release) == n {
-            fence(Ordering::Acquire);
+        if unsafe { this.as_ref() }.holds.give_back(n) {
             // SAFETY: no handle and no descriptor outside the lists is left, so nobody can reach the pool any more.
             drop(unsafe { Box::from_raw(this.as_ptr()) });
         }

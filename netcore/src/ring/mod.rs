@@ -4,6 +4,7 @@
 //! their values. What is in a ring when its last handle goes is dropped with it.
 
 mod mpmc;
+mod orderings;
 mod spsc;
 
 #[cfg(all(test, not(loom)))]

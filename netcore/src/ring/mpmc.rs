@@ -3,6 +3,7 @@
 //! Every slot has a turn: the position of the sender or receiver that may use it next (D. Vyukov, "Bounded MPMC queue"). A
 //! batch claims as many slots in a row as are ready with one compare-exchange.
 
+use super::orderings::{Orderings, SOUND};
 use super::{Batch, RingError};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -24,8 +25,8 @@ pub struct Mpmc<T> {
     head: CachePadded<AtomicUsize>,
     /// Next position to send to; wraps.
     tail: CachePadded<AtomicUsize>,
-    /// How a turn is passed on: a model shows that less than `Release` fails.
-    publish: Ordering,
+    #[cfg(loom)]
+    orderings: Orderings,
 }
 
 // SAFETY: a slot is accessed by whoever claimed its position, and its turn hands it over; values move between threads.
@@ -39,10 +40,11 @@ impl<T> Mpmc<T> {
     /// # Errors
     /// [`RingError`] if `capacity` is 0 or above 2^30.
     pub fn new(capacity: usize) -> Result<Self, RingError> {
-        Self::with_ordering(capacity, Ordering::Release)
+        Self::with_orderings(capacity, SOUND)
     }
 
-    fn with_ordering(capacity: usize, publish: Ordering) -> Result<Self, RingError> {
+    #[cfg_attr(not(loom), allow(unused_variables))]
+    fn with_orderings(capacity: usize, orderings: Orderings) -> Result<Self, RingError> {
         // With one slot, "full for this turn" and "free for the next" would be the same number.
         let slots = super::slots(capacity)?.max(2);
         Ok(Self {
@@ -54,8 +56,18 @@ impl<T> Mpmc<T> {
                 .collect(),
             head: CachePadded::new(AtomicUsize::new(0)),
             tail: CachePadded::new(AtomicUsize::new(0)),
-            publish,
+            #[cfg(loom)]
+            orderings,
         })
+    }
+
+    /// Constants, except to a model.
+    #[inline(always)]
+    fn orderings(&self) -> Orderings {
+        #[cfg(loom)]
+        return self.orderings;
+        #[cfg(not(loom))]
+        SOUND
     }
 
     /// Values that fit into the ring.
@@ -72,12 +84,13 @@ impl<T> Mpmc<T> {
     /// the first and how many.
     #[inline(always)]
     fn claim(&self, counter: &AtomicUsize, ahead: usize, most: usize) -> (usize, usize) {
+        let observe = if ahead == 0 { self.orderings().observe_free } else { self.orderings().observe_full };
         let mut position = counter.load(Ordering::Relaxed);
         loop {
             let mut n = 0;
             while n < most {
                 let at = position.wrapping_add(n);
-                if self.slot(at).turn.load(Ordering::Acquire) != at.wrapping_add(ahead) {
+                if self.slot(at).turn.load(observe) != at.wrapping_add(ahead) {
                     break;
                 }
                 n += 1;
@@ -107,7 +120,7 @@ impl<T> Mpmc<T> {
             // free.
             unsafe { (*cell).write(value) };
         });
-        slot.turn.store(position.wrapping_add(1), self.publish);
+        slot.turn.store(position.wrapping_add(1), self.orderings().publish_full);
     }
 
     #[inline(always)]
@@ -118,7 +131,7 @@ impl<T> Mpmc<T> {
             // full; it is read once.
             unsafe { (*cell).assume_init_read() }
         });
-        slot.turn.store(position.wrapping_add(self.slots.len()), self.publish);
+        slot.turn.store(position.wrapping_add(self.slots.len()), self.orderings().publish_free);
         value
     }
 
@@ -220,12 +233,13 @@ impl<T> fmt::Debug for Mpmc<T> {
 
 #[cfg(all(test, loom))]
 mod loom_tests {
+    use super::super::orderings::WEAKER;
     use super::*;
     use loom::sync::Arc;
 
-    fn model(publish: Ordering) {
+    fn model(orderings: Orderings) {
         loom::model(move || {
-            let ring = Arc::new(Mpmc::<Box<u32>>::with_ordering(2, publish).unwrap());
+            let ring = Arc::new(Mpmc::<Box<u32>>::with_orderings(2, orderings).unwrap());
             let senders: alloc::vec::Vec<_> = (1..=2)
                 .map(|value| {
                     let ring = ring.clone();
@@ -246,15 +260,64 @@ mod loom_tests {
         });
     }
 
-    #[test]
-    fn mpmc_hands_values_over() {
-        model(Ordering::Release);
+    /// Three values through two slots, so that one slot is used twice.
+    fn reuse(orderings: Orderings) {
+        loom::model(move || {
+            let ring = Arc::new(Mpmc::<Box<u32>>::with_orderings(2, orderings).unwrap());
+            let other = {
+                let ring = ring.clone();
+                loom::thread::spawn(move || {
+                    let mut left = 3;
+                    while left > 0 {
+                        match ring.send(Box::new(left)) {
+                            Ok(()) => left -= 1,
+                            Err(_) => loom::thread::yield_now(),
+                        }
+                    }
+                })
+            };
+            let mut expected = 3;
+            while expected > 0 {
+                match ring.receive() {
+                    Some(value) => {
+                        assert_eq!(*value, expected);
+                        expected -= 1;
+                    }
+                    None => loom::thread::yield_now(),
+                }
+            }
+            other.join().unwrap();
+        });
     }
 
     #[test]
-    #[should_panic]
-    fn mpmc_relaxed_publication_is_caught() {
-        model(Ordering::Relaxed);
+    fn mpmc_hands_values_over() {
+        model(SOUND);
+        reuse(SOUND);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn mpmc_relaxed_publication_of_values_is_caught() {
+        reuse(WEAKER[0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn mpmc_relaxed_observation_of_values_is_caught() {
+        reuse(WEAKER[1]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn mpmc_relaxed_publication_of_space_is_caught() {
+        reuse(WEAKER[2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn mpmc_relaxed_observation_of_space_is_caught() {
+        reuse(WEAKER[3]);
     }
 
     #[test]

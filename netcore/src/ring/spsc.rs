@@ -1,5 +1,6 @@
 //! One sender, one receiver.
 
+use super::orderings::{Orderings, SOUND};
 use super::{Batch, RingError};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -15,8 +16,8 @@ struct Shared<T> {
     head: CachePadded<AtomicUsize>,
     /// Values sent so far; wraps. Written by the sender.
     tail: CachePadded<AtomicUsize>,
-    /// How a counter is published: a model shows that less than `Release` fails.
-    publish: Ordering,
+    #[cfg(loom)]
+    orderings: Orderings,
 }
 
 // SAFETY: a slot is accessed by the sender while it is free and by the receiver while it is full, and the counters hand it
@@ -26,6 +27,15 @@ unsafe impl<T: Send> Send for Shared<T> {}
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
+    /// Constants, except to a model.
+    #[inline(always)]
+    fn orderings(&self) -> Orderings {
+        #[cfg(loom)]
+        return self.orderings;
+        #[cfg(not(loom))]
+        SOUND
+    }
+
     #[inline(always)]
     fn slot(&self, position: usize) -> &UnsafeCell<MaybeUninit<T>> {
         &self.slots[position & (self.slots.len() - 1)]
@@ -67,16 +77,18 @@ pub struct Receiver<T> {
 /// # Errors
 /// [`RingError`] if `capacity` is 0 or above 2^30.
 pub fn spsc<T: Send>(capacity: usize) -> Result<(Sender<T>, Receiver<T>), RingError> {
-    with_ordering(capacity, Ordering::Release)
+    with_orderings(capacity, SOUND)
 }
 
-fn with_ordering<T: Send>(capacity: usize, publish: Ordering) -> Result<(Sender<T>, Receiver<T>), RingError> {
+#[cfg_attr(not(loom), allow(unused_variables))]
+fn with_orderings<T: Send>(capacity: usize, orderings: Orderings) -> Result<(Sender<T>, Receiver<T>), RingError> {
     let slots = super::slots(capacity)?;
     let shared = Arc::new(Shared {
         slots: (0..slots).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect(),
         head: CachePadded::new(AtomicUsize::new(0)),
         tail: CachePadded::new(AtomicUsize::new(0)),
-        publish,
+        #[cfg(loom)]
+        orderings,
     });
     Ok((Sender { shared: shared.clone(), tail: 0, head: 0 }, Receiver { shared, head: 0, tail: 0 }))
 }
@@ -94,7 +106,7 @@ impl<T> Sender<T> {
         if known >= wanted {
             return known;
         }
-        self.head = self.shared.head.load(Ordering::Acquire);
+        self.head = self.shared.head.load(self.shared.orderings().observe_free);
         self.capacity() - self.tail.wrapping_sub(self.head)
     }
 
@@ -117,7 +129,7 @@ impl<T> Sender<T> {
             return Err(value);
         }
         self.write(value);
-        self.shared.tail.store(self.tail, self.shared.publish);
+        self.shared.tail.store(self.tail, self.shared.orderings().publish_full);
         Ok(())
     }
 
@@ -131,7 +143,7 @@ impl<T> Sender<T> {
             self.write(value);
             sent += 1;
         }
-        self.shared.tail.store(self.tail, self.shared.publish);
+        self.shared.tail.store(self.tail, self.shared.orderings().publish_full);
         sent
     }
 }
@@ -144,7 +156,7 @@ impl<T> Receiver<T> {
         if known >= wanted {
             return known;
         }
-        self.tail = self.shared.tail.load(Ordering::Acquire);
+        self.tail = self.shared.tail.load(self.shared.orderings().observe_full);
         self.tail.wrapping_sub(self.head)
     }
 
@@ -166,7 +178,7 @@ impl<T> Receiver<T> {
             return None;
         }
         let value = self.read();
-        self.shared.head.store(self.head, self.shared.publish);
+        self.shared.head.store(self.head, self.shared.orderings().publish_free);
         Some(value)
     }
 
@@ -190,7 +202,7 @@ struct PublishHead<'a, T>(&'a mut Receiver<T>);
 impl<T> Drop for PublishHead<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.0.shared.head.store(self.0.head, self.0.shared.publish);
+        self.0.shared.head.store(self.0.head, self.0.shared.orderings().publish_free);
     }
 }
 
@@ -208,11 +220,13 @@ impl<T> fmt::Debug for Receiver<T> {
 
 #[cfg(all(test, loom))]
 mod loom_tests {
+    use super::super::orderings::WEAKER;
     use super::*;
 
-    fn model(publish: Ordering) {
+    /// Three values through two slots, so that one slot is used twice.
+    fn model(orderings: Orderings) {
         loom::model(move || {
-            let (mut sender, mut receiver) = with_ordering::<Box<u32>>(2, publish).unwrap();
+            let (mut sender, mut receiver) = with_orderings::<Box<u32>>(2, orderings).unwrap();
             let other = loom::thread::spawn(move || {
                 let mut left = 3;
                 while left > 0 {
@@ -238,12 +252,53 @@ mod loom_tests {
 
     #[test]
     fn spsc_hands_values_over() {
-        model(Ordering::Release);
+        model(SOUND);
     }
 
     #[test]
-    #[should_panic]
-    fn spsc_relaxed_publication_is_caught() {
-        model(Ordering::Relaxed);
+    #[should_panic(expected = "Causality violation")]
+    fn spsc_relaxed_publication_of_values_is_caught() {
+        model(WEAKER[0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn spsc_relaxed_observation_of_values_is_caught() {
+        model(WEAKER[1]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn spsc_relaxed_publication_of_space_is_caught() {
+        model(WEAKER[2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Causality violation")]
+    fn spsc_relaxed_observation_of_space_is_caught() {
+        model(WEAKER[3]);
+    }
+
+    #[test]
+    fn spsc_batches_are_handed_over() {
+        loom::model(|| {
+            let (mut sender, mut receiver) = spsc::<Box<u32>>(2).unwrap();
+            let other = loom::thread::spawn(move || {
+                let mut batch: alloc::collections::VecDeque<_> = (0..3).map(Box::new).collect();
+                while !batch.is_empty() {
+                    if sender.send_batch(&mut batch) == 0 {
+                        loom::thread::yield_now();
+                    }
+                }
+            });
+            let mut got = alloc::vec::Vec::new();
+            while got.len() < 3 {
+                if receiver.receive_batch(&mut got, 2) == 0 {
+                    loom::thread::yield_now();
+                }
+            }
+            other.join().unwrap();
+            assert!(got.iter().map(|value| **value).eq(0..3));
+        });
     }
 }

@@ -6,6 +6,8 @@ mod churn;
 mod mux;
 mod periodic;
 mod receive;
+#[cfg(test)]
+mod tests;
 mod transmit;
 
 pub use churn::{ChurnMonitor, ChurnState};

@@ -115,7 +115,8 @@ pub(in crate::lacp) fn mux(port: &mut Port, control: Control, clock: Clock) -> b
             return true;
         }
         Attached => flags(control.active, false, false),
-        Collecting => flags(true, true, false),
+        // On the way out, Synchronization stays lost; Linux sets it again, and the port never leaves.
+        Collecting => flags(last == Attached || port.in_sync(), true, false),
         Distributing | CollectingDistributing => flags(true, true, true),
     };
     port.actor.state = (port.actor.state - flags(true, true, true)) | bits;

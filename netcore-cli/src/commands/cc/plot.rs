@@ -4,6 +4,7 @@ use anyhow::{Context, ensure};
 use netcore::{Instant, Rate, SendState};
 use netcore_cc::SyntheticPath;
 use plotters::prelude::*;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,13 +12,15 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   netcore cc plot trace.csv.gz --out trace.svg
-  netcore cc plot --rate 100 --rtt 40 --queue 300 --profile linux-2.6.35 --profile linux-current --out eras.png")]
+  netcore cc plot --rate 100 --rtt 40 --queue 300 --profile linux-2.6.35 --profile linux-current --out eras.png
+
+Exit status: 0 plotted, 1 failed, 2 wrong usage, 3 plotted, but a trace is damaged or a run was cut short.")]
 pub(crate) struct Arguments {
     /// Traces to replay; none for the synthetic path alone
     traces: Vec<PathBuf>,
 
     /// Algorithm on the synthetic path, or with traces the one that replays them; may be given more than once
-    #[arg(long = "profile", value_name = "NAME", default_value = "linux-current")]
+    #[arg(long = "profile", value_name = "NAME", default_value = "linux-current", value_parser = super::profile_parser())]
     profiles: Vec<String>,
 
     /// Rate of the synthetic path's bottleneck, Mbit/s
@@ -37,16 +40,25 @@ pub(crate) struct Arguments {
     seconds: u64,
 
     /// Ticks per second
-    #[arg(long)]
+    #[arg(long, value_parser = super::hz_parser())]
     hz: Option<u32>,
 
     /// Set a module parameter, such as hystart=0; may be given more than once
-    #[arg(long = "set", value_name = "NAME=VALUE")]
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = super::setting)]
     settings: Vec<String>,
 
     /// File to write, .svg or .png
-    #[arg(long, short)]
+    #[arg(long, short, value_name = "FILE", value_parser = chart_file)]
     out: PathBuf,
+}
+
+fn extension(file: &Path) -> String {
+    file.extension().and_then(|it| it.to_str()).unwrap_or_default().to_ascii_lowercase()
+}
+
+fn chart_file(text: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(text);
+    if matches!(&*extension(&file), "svg" | "png") { Ok(file) } else { Err("name a .svg or .png file".to_owned()) }
 }
 
 /// Told apart by the colour-blind too (Okabe and Ito).
@@ -64,11 +76,16 @@ const COLOURS: [RGBColor; 7] = [
 struct Series {
     name: String,
     points: Vec<(f64, f64)>,
+    /// What kept it from going on to its end.
+    ended: Option<String>,
 }
 
 impl Series {
-    fn new(name: String, windows: impl Iterator<Item = (u64, u32)>) -> Self {
-        Self { name, points: windows.map(|(t_us, cwnd)| (t_us as f64 / 1e6, f64::from(cwnd))).collect() }
+    /// A line through the changes of a window, which stays what it is until `end_us`.
+    fn new(name: String, windows: impl Iterator<Item = (u64, u32)>, end_us: u64) -> Self {
+        let mut points: Vec<_> = windows.map(|(t_us, cwnd)| (t_us as f64 / 1e6, f64::from(cwnd))).collect();
+        points.extend(points.last().map(|last| (last.0.max(end_us as f64 / 1e6), last.1)));
+        Self { name, points, ended: None }
     }
 }
 
@@ -88,14 +105,20 @@ fn synthetic(arguments: &Arguments, name: &str) -> anyhow::Result<Series> {
     let mut state = SendState::new(profile.initial_window(path.mss), path.mss);
     profile.prepare(&mut state);
     let run = path.run(&mut profile.build(), &mut state, arguments.seconds * 1_000_000, MOST_PACKETS);
-    Ok(Series::new(name.to_owned(), run.points.iter().map(|point| (point.t_us, point.cwnd))))
+    let cut = run.delivered + run.lost >= MOST_PACKETS;
+    let last = run.points.last().map_or(0, |point| point.t_us);
+    let end_us = if cut { last } else { arguments.seconds * 1_000_000 };
+    let mut series = Series::new(name.to_owned(), run.points.iter().map(|point| (point.t_us, point.cwnd)), end_us);
+    series.ended = cut.then(|| format!("ends after {MOST_PACKETS} packets"));
+    Ok(series)
 }
 
 fn traced(arguments: &Arguments, trace: &Path) -> anyhow::Result<Series> {
     let profile = super::profile(&arguments.profiles[0], arguments.hz, &arguments.settings)?;
     let outcome = super::replay::replay(trace, &profile)?;
     let name = trace.file_name().map_or_else(|| trace.display().to_string(), |it| it.to_string_lossy().into_owned());
-    Ok(Series::new(name, outcome.windows.iter().map(|window| (window.0, window.1))))
+    let windows = outcome.windows.iter().map(|window| (window.0, window.1));
+    Ok(Series { ended: outcome.damaged.clone(), ..Series::new(name, windows, outcome.end_us) })
 }
 
 /// The window is constant between two points: steps, not slopes.
@@ -110,6 +133,20 @@ fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     out
 }
 
+/// Characters of a name that are shown.
+const NAME: usize = 28;
+
+/// A long name by its beginning and its end.
+fn shorter(name: &str) -> String {
+    let count = name.chars().count();
+    if count <= NAME {
+        return name.to_owned();
+    }
+    let head: String = name.chars().take(NAME / 2 - 1).collect();
+    let tail: String = name.chars().skip(count - NAME / 2).collect();
+    format!("{head}…{tail}")
+}
+
 fn draw(title: &str, all: &[Series]) -> anyhow::Result<String> {
     let mut svg = String::new();
     let end = all.iter().filter_map(|series| series.points.last()).map(|point| point.0).fold(0.1, f64::max);
@@ -117,7 +154,10 @@ fn draw(title: &str, all: &[Series]) -> anyhow::Result<String> {
     {
         let root = SVGBackend::with_string(&mut svg, (960, 540)).into_drawing_area();
         root.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&root)
+        // Names stand beside the chart, where they hide no line.
+        let longest = all.iter().map(|series| series.name.chars().count()).max().unwrap_or(0).min(NAME);
+        let (left, right) = root.split_horizontally(960 - 48 - 8 * longest as u32);
+        let mut chart = ChartBuilder::on(&left)
             .caption(title, ("sans-serif", 20))
             .margin(16)
             .x_label_area_size(44)
@@ -133,18 +173,20 @@ fn draw(title: &str, all: &[Series]) -> anyhow::Result<String> {
             .bold_line_style(BLACK.mix(0.12))
             .draw()?;
         for (index, series) in all.iter().enumerate() {
-            let colour = COLOURS[index % COLOURS.len()];
-            chart
-                .draw_series(LineSeries::new(steps(&series.points), colour.stroke_width(2)))?
-                .label(&series.name)
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
+            let style = COLOURS[index % COLOURS.len()].stroke_width(2);
+            let line = steps(&series.points);
+            // A second round through the colours is dashed.
+            let y = 64 + 22 * index as i32;
+            if index < COLOURS.len() {
+                chart.draw_series(LineSeries::new(line, style))?;
+                right.draw(&PathElement::new([(4, y), (24, y)], style))?;
+            } else {
+                chart.draw_series(DashedLineSeries::new(line, 6, 4, style))?;
+                right.draw(&PathElement::new([(4, y), (10, y)], style))?;
+                right.draw(&PathElement::new([(18, y), (24, y)], style))?;
+            }
+            right.draw(&Text::new(shorter(&series.name), (32, y - 6), ("sans-serif", 13)))?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3))
-            .draw()?;
         root.present()?;
     }
     Ok(svg)
@@ -175,8 +217,7 @@ fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
 }
 
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let extension = arguments.out.extension().and_then(|it| it.to_str()).unwrap_or_default().to_ascii_lowercase();
-    ensure!(matches!(&*extension, "svg" | "png"), "{}: name a .svg or .png file", arguments.out.display());
+    let extension = extension(&arguments.out);
     let (title, all) = if arguments.traces.is_empty() {
         let title = format!("{} Mbit/s, {} ms, queue of {} packets", arguments.rate, arguments.rtt, arguments.queue);
         (title, arguments.profiles.iter().map(|name| synthetic(&arguments, name)).collect::<anyhow::Result<Vec<_>>>()?)
@@ -187,12 +228,17 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let svg = draw(&title, &all)?;
     let bytes = if extension == "svg" { svg.into_bytes() } else { png(&svg)? };
     std::fs::write(&arguments.out, bytes).with_context(|| arguments.out.display().to_string())?;
+    let mut text = String::new();
     for series in &all {
         let most = series.points.iter().map(|point| point.1).fold(0.0, f64::max);
-        println!("{}: {} changes of window, largest {most:.0}", series.name, series.points.len());
+        let changes = series.points.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
+        write!(text, "{}: {changes} changes of window, largest {most:.0}", series.name)?;
+        writeln!(text, "{}", series.ended.as_ref().map(|it| format!("; {it}")).unwrap_or_default())?;
     }
-    println!("wrote {}", arguments.out.display());
-    Ok(ExitCode::SUCCESS)
+    writeln!(text, "wrote {}", arguments.out.display())?;
+    super::super::print(&text)?;
+    let whole = all.iter().all(|series| series.ended.is_none());
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(super::super::DAMAGED) })
 }
 
 #[cfg(test)]
@@ -206,8 +252,29 @@ mod tests {
     }
 
     #[test]
+    fn a_window_stays_until_the_end_of_its_trace() {
+        let series = Series::new(String::new(), [(0, 10), (1_000_000, 20)].into_iter(), 3_000_000);
+        assert_eq!(series.points, [(0.0, 10.0), (1.0, 20.0), (3.0, 20.0)]);
+        assert!(Series::new(String::new(), std::iter::empty(), 5).points.is_empty());
+    }
+
+    #[test]
+    fn long_names_keep_both_ends_and_more_series_than_colours_are_dashed() {
+        assert_eq!(shorter("a.csv"), "a.csv");
+        assert_eq!(shorter(&("é".repeat(40) + ".json")), "é".repeat(13) + "…" + &"é".repeat(9) + ".json");
+        let all: Vec<_> = (0..10)
+            .map(|index| {
+                Series::new(format!("series {index}"), [(0, 10), (1_000_000, 20 + index)].into_iter(), 2_000_000)
+            })
+            .collect();
+        let svg = draw("many", &all).unwrap();
+        assert!((0..10).all(|index| svg.contains(&format!("series {index}"))));
+    }
+
+    #[test]
     fn a_chart_names_its_axes_and_every_series() {
-        let all = ["first", "second"].map(|name| Series::new(name.to_owned(), [(0, 10), (1_000_000, 20)].into_iter()));
+        let all = ["first", "second"]
+            .map(|name| Series::new(name.to_owned(), [(0, 10), (1_000_000, 20)].into_iter(), 3_000_000));
         let svg = draw("a title", &all).unwrap();
         for text in ["a title", "time, s", "congestion window, segments", "first", "second"] {
             assert!(svg.contains(text), "{text}");

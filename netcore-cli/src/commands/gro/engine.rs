@@ -7,7 +7,7 @@ use netcore::dissect::{TunnelPorts, dissect};
 use netcore::offload::{ReceiveOffload, Segmenter};
 use netcore::{Burst, FlowKey, Instant, Packet, PacketPool, PoolCache, PoolConfig};
 use netcore_drivers::pcap::{CaptureWriter, Format, LinkType};
-use netcore_offload::{Gro, GroConfig, GroTable, SoftwareSegmenter};
+use netcore_offload::{Gro, GroConfig, GroTable, SoftwareSegmenter, UdpGro};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -15,6 +15,9 @@ use std::io::BufWriter;
 
 /// Link header put in front of raw IP packets while they are processed.
 const ETHERNET: usize = 14;
+
+/// Flows whose reasons are counted.
+const MAX_FLOWS: usize = 65_536;
 
 /// What happened, as printed with `--json`.
 #[derive(Serialize)]
@@ -45,6 +48,8 @@ pub(super) struct Flow {
     pub(super) payload_bytes: u64,
     pub(super) largest_payload: u64,
     pub(super) merge_factor: f64,
+    /// Why each packet of the flow went up.
+    pub(super) end_reasons: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Default)]
@@ -122,7 +127,16 @@ pub(super) fn process(capture: &mut super::super::capture::Capture, arguments: &
         config.table = GroTable::large();
     }
     config.vxlan_ports.extend(&arguments.vxlan_port);
-    let ports = config.vxlan_ports.iter().fold(TunnelPorts::none(), |ports, port| ports.with_vxlan(*port));
+    config.geneve_ports.extend(&arguments.geneve_port);
+    config.max_tunnels = usize::from(arguments.max_tunnels);
+    config.max_size = arguments.max_size as usize;
+    config.udp = match arguments.udp_port.as_slice() {
+        [] => UdpGro::Off,
+        ports if ports.contains(&0) => UdpGro::All,
+        ports => UdpGro::Ports(ports.to_vec()),
+    };
+    config.flow_counters = MAX_FLOWS;
+    let ports = config.tunnel_ports();
     // One poll and everything held must fit; longer polls get a larger pool.
     let most =
         if arguments.batch_by_time || arguments.usecs.is_some() { 65_536 } else { arguments.batch as usize + 4096 };
@@ -194,6 +208,12 @@ pub(super) fn process(capture: &mut super::super::capture::Capture, arguments: &
     let counters = engine.gro.counters().clone();
     let link = if engine.raw_ip { ETHERNET as u64 } else { 0 };
     let packets_out = counters.packets_out + unparsed_out.0;
+    let mut reasons: HashMap<FlowKey, BTreeMap<&'static str, u64>> = HashMap::new();
+    for flow in engine.gro.flows() {
+        if let Some(key) = flow.key {
+            reasons.insert(key, flow.counters.reasons().map(|(reason, n)| (reason.name(), n)).collect());
+        }
+    }
     let mut flows: Vec<_> = engine.flows.into_iter().collect();
     flows.sort_by(|a, b| b.1.payload.cmp(&a.1.payload).then_with(|| a.0.cmp(&b.0)));
     let mut end_reasons: BTreeMap<_, _> = counters.reasons().map(|(reason, n)| (reason.name(), n)).collect();
@@ -217,6 +237,7 @@ pub(super) fn process(capture: &mut super::super::capture::Capture, arguments: &
                 payload_bytes: count.payload,
                 largest_payload: count.largest,
                 merge_factor: ratio(count.frames_in, count.packets_out),
+                end_reasons: reasons.remove(&key).unwrap_or_default(),
             })
             .collect(),
         not_parsed,

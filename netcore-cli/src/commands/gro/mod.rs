@@ -4,6 +4,8 @@ mod batch;
 mod engine;
 mod report;
 
+pub(super) use report::thousands;
+
 use super::DAMAGED;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -39,6 +41,22 @@ pub(crate) struct Arguments {
     /// Destination port of VXLAN besides 4789; may be given more than once
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     vxlan_port: Vec<u16>,
+
+    /// Destination port of GENEVE besides 6081; may be given more than once
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    geneve_port: Vec<u16>,
+
+    /// Merge UDP datagrams to this port, as for a socket with UDP_GRO; 0 is every port (ethtool rx-udp-gro-forwarding)
+    #[arg(long, value_name = "PORT")]
+    udp_port: Vec<u16>,
+
+    /// Tunnels inside each other that are followed; the kernel follows one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(0..=3))]
+    max_tunnels: u8,
+
+    /// Length that merged packets stay below, from the outermost IP header on (gro_max_size); beyond 65536 is BIG TCP
+    #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(1..=524_280))]
+    max_size: u32,
 
     /// Whose rules
     #[arg(long, value_enum, default_value_t = Rules::Current)]
@@ -93,6 +111,6 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn same_file(a: &std::path::Path, b: &std::path::Path) -> bool {
+pub(super) fn same_file(a: &std::path::Path, b: &std::path::Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

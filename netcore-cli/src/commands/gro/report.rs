@@ -7,7 +7,7 @@ use std::fmt::Write;
 const FLOWS: usize = 20;
 
 /// A number with its thousands apart.
-fn thousands(n: u64) -> String {
+pub(in super::super) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {

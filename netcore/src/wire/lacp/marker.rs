@@ -8,6 +8,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 const NAME: &str = "Marker PDU";
 const INFORMATION: u8 = 1;
 const RESPONSE: u8 = 2;
+/// Type, length, port, system, transaction and pad.
+const LENGTH: u8 = 16;
+/// What those write who read the 16 of the standard as hexadecimal (Linux's `struct bond_marker` says so).
+const LENGTH_MISREAD: u8 = 0x16;
 
 /// The 110 bytes of a Marker or Marker Response PDU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -38,7 +42,7 @@ impl Marker {
             subtype: SlowProtocol::Marker.subtype(),
             version: 1,
             tlv_type: INFORMATION,
-            length: 22,
+            length: LENGTH,
             requester_port: U16::new(requester_port),
             requester_system: requester_system.0,
             transaction: U32::new(transaction),
@@ -65,8 +69,8 @@ impl Marker {
         if !matches!(marker.tlv_type, INFORMATION | RESPONSE) {
             return Err(field("TLV type", 2, marker.tlv_type, "1 (information) or 2 (response)"));
         }
-        if marker.length != 22 {
-            return Err(field("TLV length", 3, marker.length, "22"));
+        if !matches!(marker.length, LENGTH | LENGTH_MISREAD) {
+            return Err(field("TLV length", 3, marker.length, "16 (or 22, a known misreading)"));
         }
         Ok((marker, rest))
     }

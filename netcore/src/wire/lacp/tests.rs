@@ -71,6 +71,8 @@ fn marker_response_is_the_request_but_for_its_type() {
     bad[16] = 3;
     assert!(matches!(Marker::parse(&bad[14..]), Err(WireError::Field { field: "TLV type", offset: 2, .. })));
     bad = response;
+    bad[17] = 22;
+    assert!(Marker::parse(&bad[14..]).is_ok(), "a known misreading");
     bad[17] = 20;
     assert!(matches!(Marker::parse(&bad[14..]), Err(WireError::Field { field: "TLV length", offset: 3, .. })));
     assert!(Marker::parse(&response[14..100]).is_err() && Lacpdu::parse(&response[14..]).is_err());

@@ -32,13 +32,12 @@ impl Ack {
     }
 }
 
-pub(super) fn replay(table: &Table<'_>, profile: &Profile) -> anyhow::Result<Outcome> {
+pub(super) fn replay(table: &Table<'_>, profile: &Profile, outcome: &mut Outcome) -> anyhow::Result<()> {
     let mut ops = profile.build();
     let mut state = SendState::new(profile.initial_window(MSS), MSS);
     profile.prepare(&mut state);
     // A counter of 0 would be taken for "no epoch".
     state.clock.jiffies_at_zero = 1000;
-    let mut outcome = Outcome::default();
     let mut pending: Option<Ack> = None;
     let mut in_recovery = false;
     let (mut reduced, mut ended) = (false, false);
@@ -74,9 +73,7 @@ pub(super) fn replay(table: &Table<'_>, profile: &Profile) -> anyhow::Result<Out
                 let next = Ack::read(row)?;
                 match pending.take() {
                     None => ops.init(&mut state, Instant::from_micros(next.t_us)),
-                    Some(ack) => {
-                        step(&mut ops, &mut state, &ack, &next, in_recovery, reduced, ended, row, &mut outcome)
-                    }
+                    Some(ack) => step(&mut ops, &mut state, &ack, &next, in_recovery, reduced, ended, row, outcome),
                 }
                 (reduced, ended) = (false, false);
                 outcome.window(next.t_us, state.cwnd, state.ssthresh);
@@ -86,7 +83,7 @@ pub(super) fn replay(table: &Table<'_>, profile: &Profile) -> anyhow::Result<Out
             other => anyhow::bail!("line {}: unknown event \"{other}\"", row.line()),
         }
     }
-    Ok(outcome)
+    Ok(())
 }
 
 /// Applies one ACK; `next` is what the kernel made of it.
@@ -129,12 +126,12 @@ fn step(
     if !in_recovery && (state.cwnd != next.cwnd || state.ssthresh != next.ssthresh) {
         outcome.mismatch(|| {
             format!(
-                "line {}: window {}, threshold {:?}; kernel {}, {:?}",
+                "line {}: window {}, threshold {}; kernel {}, {}",
                 row.line(),
                 state.cwnd,
-                state.ssthresh,
+                super::threshold(state.ssthresh),
                 next.cwnd,
-                next.ssthresh
+                super::threshold(next.ssthresh)
             )
         });
     }

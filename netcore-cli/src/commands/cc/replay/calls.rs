@@ -67,11 +67,10 @@ fn fields(ops: &Builtin) -> Vec<(&'static str, u32)> {
     }
 }
 
-pub(super) fn replay(table: &Table<'_>, profile: &Profile) -> anyhow::Result<Outcome> {
+pub(super) fn replay(table: &Table<'_>, profile: &Profile, outcome: &mut Outcome) -> anyhow::Result<()> {
     let mut ops = profile.build();
     let mut state = SendState::default();
     profile.prepare(&mut state);
-    let mut outcome = Outcome::default();
     let mut start = None;
     let mut last_sent = Instant::ZERO;
     for row in table.rows() {
@@ -122,5 +121,5 @@ pub(super) fn replay(table: &Table<'_>, profile: &Profile) -> anyhow::Result<Out
         }
         outcome.window(t_us - start.min(t_us), state.cwnd, state.ssthresh);
     }
-    Ok(outcome)
+    Ok(())
 }

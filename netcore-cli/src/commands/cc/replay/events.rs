@@ -9,7 +9,10 @@ use serde_json::Value;
 
 fn number(event: &Value, name: &str) -> anyhow::Result<u32> {
     let value = event.get(name).with_context(|| format!("\"{name}\" is missing in {event}"))?;
-    value.as_u64().and_then(|value| u32::try_from(value).ok()).with_context(|| format!("\"{name}\": {value}"))
+    value
+        .as_u64()
+        .and_then(|value| u32::try_from(value).ok())
+        .with_context(|| format!("\"{name}\": {value} is not a whole number from 0 to 4294967295"))
 }
 
 /// Compares with `observed_linux_6_18` where there is one, else with `expect`; a key in both must hold in the former.
@@ -33,7 +36,11 @@ fn compare(outcome: &mut Outcome, index: usize, event: &Value, state: &SendState
             _ => Some(value.as_u64().with_context(|| format!("ssthresh: {value}"))?),
         };
         if state.ssthresh.map(u64::from) != value {
-            wrong = Some(format!("event {index}: threshold {:?}, expected {value:?}", state.ssthresh));
+            wrong = Some(format!(
+                "event {index}: threshold {}, expected {}",
+                super::threshold(state.ssthresh),
+                super::threshold(value)
+            ));
         }
     }
     if let Some(wrong) = wrong {
@@ -42,7 +49,7 @@ fn compare(outcome: &mut Outcome, index: usize, event: &Value, state: &SendState
     Ok(())
 }
 
-pub(super) fn replay(text: &str, profile: &Profile) -> anyhow::Result<Outcome> {
+pub(super) fn replay(text: &str, profile: &Profile, outcome: &mut Outcome) -> anyhow::Result<()> {
     let file: Value = serde_json::from_str(text).context("not valid JSON")?;
     let parameters = file.get("params").cloned().unwrap_or(Value::Null);
     let mss = number(&parameters, "mss").unwrap_or(1448);
@@ -51,7 +58,6 @@ pub(super) fn replay(text: &str, profile: &Profile) -> anyhow::Result<Outcome> {
     profile.prepare(&mut state);
     state.clock.jiffies_at_zero = 1000;
     let mut ops = profile.build();
-    let mut outcome = Outcome::default();
     let events = file.get("events").and_then(Value::as_array).context("no list \"events\"")?;
     for (index, event) in events.iter().enumerate() {
         let t_us = event.get("t_us").and_then(Value::as_u64).with_context(|| format!("event {index}: no \"t_us\""))?;
@@ -87,11 +93,11 @@ pub(super) fn replay(text: &str, profile: &Profile) -> anyhow::Result<Outcome> {
             "tail_loss_probe" => {}
             other => anyhow::bail!("event {index}: unknown kind \"{other}\""),
         }
-        compare(&mut outcome, index, event, &state)?;
+        compare(outcome, index, event, &state)?;
         outcome.events += 1;
         outcome.window(t_us, state.cwnd, state.ssthresh);
     }
-    Ok(outcome)
+    Ok(())
 }
 
 fn ack(ops: &mut impl CongestionOps, state: &mut SendState, event: &Value, now: Instant) -> anyhow::Result<()> {

@@ -6,7 +6,10 @@ use std::collections::HashMap;
 /// A table of unquoted cells.
 pub(super) struct Table<'a> {
     columns: HashMap<&'a str, usize>,
-    rows: Vec<Vec<&'a str>>,
+    /// Line and cells.
+    rows: Vec<(usize, Vec<&'a str>)>,
+    /// What ended the table early.
+    pub(super) damaged: Option<String>,
 }
 
 /// One row.
@@ -17,24 +20,22 @@ pub(super) struct Row<'a> {
 }
 
 impl<'a> Table<'a> {
+    /// A row with too few or too many cells ends the table.
     pub(super) fn parse(text: &'a str) -> anyhow::Result<Self> {
-        let mut lines = text.lines();
-        let header = lines.next().context("an empty file")?;
-        let columns: HashMap<_, _> =
-            header.split(',').enumerate().map(|(index, name)| (name.trim_end_matches('\r'), index)).collect();
-        let mut rows = Vec::new();
-        for (index, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
-            let cells: Vec<_> = line.trim_end_matches('\r').split(',').collect();
-            anyhow::ensure!(
-                cells.len() == columns.len(),
-                "line {}: {} cells, the header has {}",
-                index + 2,
-                cells.len(),
-                columns.len()
-            );
-            rows.push(cells);
+        let mut lines = text.lines().zip(1..);
+        let (header, _) = lines.next().context("an empty file")?;
+        let columns: HashMap<_, _> = header.split(',').enumerate().map(|(index, name)| (name.trim(), index)).collect();
+        let mut table = Self { columns, rows: Vec::new(), damaged: None };
+        for (line, number) in lines.filter(|(line, _)| !line.is_empty()) {
+            let cells: Vec<_> = line.split(',').collect();
+            if cells.len() != table.columns.len() {
+                table.damaged =
+                    Some(format!("line {number}: {} cells, the header has {}", cells.len(), table.columns.len()));
+                break;
+            }
+            table.rows.push((number, cells));
         }
-        Ok(Self { columns, rows })
+        Ok(table)
     }
 
     pub(super) fn has(&self, column: &str) -> bool {
@@ -49,12 +50,12 @@ impl<'a> Table<'a> {
 impl<'a> Row<'a> {
     /// Its line in the file, the header being line 1.
     pub(super) fn line(&self) -> usize {
-        self.index + 2
+        self.table.rows[self.index].0
     }
 
     pub(super) fn text(&self, column: &str) -> anyhow::Result<&'a str> {
         let index = self.table.columns.get(column).with_context(|| format!("no column {column}"))?;
-        Ok(self.table.rows[self.index][*index])
+        Ok(self.table.rows[self.index].1[*index])
     }
 
     pub(super) fn number(&self, column: &str) -> anyhow::Result<u64> {

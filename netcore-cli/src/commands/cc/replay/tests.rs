@@ -58,29 +58,79 @@ fn event_sequences_hold_at_every_event() {
 #[test]
 fn json_has_the_promised_keys_and_null_for_no_threshold() {
     let text = r#"{"events": [{"t_us": 0, "ev": "established", "cwnd": 10}]}"#;
-    let json = events::replay(text, &Profile::linux_current()).unwrap().json();
+    let mut outcome = Outcome::default();
+    events::replay(text, &Profile::linux_current(), &mut outcome).unwrap();
+    let json = outcome.json();
     assert_eq!(json["events"], 1);
     assert_eq!(json["mismatches"], 0);
     assert_eq!(json["first_mismatch"], Value::Null);
     assert_eq!(json["windows"][0], json!([0, 10, null]));
+    assert_eq!(json["damaged"], Value::Null);
 }
 
 #[test]
 fn a_wrong_expectation_is_a_mismatch() {
     let text = r#"{"events": [{"t_us": 0, "ev": "established", "cwnd": 10, "expect": {"cwnd": 11}}]}"#;
-    assert_eq!(events::replay(text, &Profile::linux_current()).unwrap().mismatches, 1);
+    let mut outcome = Outcome::default();
+    events::replay(text, &Profile::linux_current(), &mut outcome).unwrap();
+    assert_eq!(outcome.mismatches, 1);
+    assert_eq!(outcome.first_mismatch.as_deref(), Some("event 0: window 10, expected 11"));
+}
+
+fn replay_bytes(bytes: &[u8]) -> anyhow::Result<Outcome> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    replay(file.path(), &Profile::linux_current())
 }
 
 #[test]
 fn bad_files_say_where() {
-    let message = |text: &str| {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text).unwrap();
-        format!("{:#}", replay(file.path(), &Profile::linux_current()).err().unwrap())
+    let message = |bytes: &[u8]| format!("{:#}", replay_bytes(bytes).err().unwrap());
+    assert!(message(b"").contains("empty"));
+    assert!(message(b"a,b\n1,2\n").contains("neither"));
+    assert!(message(b"[]").contains("neither"));
+    assert!(message(b"{").contains("JSON"));
+    assert!(message(b"{\"events\": []}").contains("nothing in it"));
+    assert!(message(b"{\"events\": 3}").contains("no list \"events\""));
+    assert!(message(b"event,cwnd_pkts\nlost,1\n").contains("line 2: unknown event"));
+    assert!(message(b"event,cwnd_pkts\n\n\nlost,1\n").contains("line 4: unknown event"));
+    assert!(message(b"event,cwnd_pkts\nack\n").contains("line 2: 1 cells, the header has 2"));
+    assert!(message(b"event,cwnd_pkts\n").contains("nothing in it"));
+    assert!(message(b"\xff\xfe\x00").contains("not text from byte 0 on"));
+    assert!(message(b"\x1f\x8b\x08junk").contains("damaged gzip data"));
+    let ours = format!("{:#}", replay(Path::new("/nowhere"), &Profile::linux_current()).err().unwrap());
+    assert!(ours.starts_with("/nowhere: "), "{ours}");
+}
+
+#[test]
+fn a_damaged_trace_is_replayed_up_to_the_damage() {
+    let whole = std::fs::read(ours("cubic_calls_5mbit_20ms.csv.gz")).unwrap();
+    let outcome = replay_bytes(&whole[..whole.len() / 2]).unwrap();
+    assert!(outcome.events > 3_000 && outcome.mismatches == 0);
+    assert!(outcome.damaged.unwrap().starts_with("damaged gzip data"));
+    let (text, _) = read(&ours("cubic_calls_5mbit_20ms.csv.gz")).unwrap();
+    let lines: Vec<&str> = text.lines().take(102).collect();
+    let with = |line: &str| {
+        let mut lines = lines.clone();
+        lines[51] = line;
+        replay_bytes(lines.join("\r\n").as_bytes()).unwrap()
     };
-    assert!(message("").contains("empty"));
-    assert!(message("a,b\n1\n").contains("line 2"));
-    assert!(message("a,b\n1,2\n").contains("neither"));
-    assert!(message("{").contains("JSON"));
-    assert!(message("event,cwnd_pkts\nlost,1\n").contains("unknown event"));
+    for (line, said) in [
+        ("1,2,3", "line 52: 3 cells"),
+        (&*lines[51].replacen(|it: char| it.is_ascii_digit(), "x", 1), "line 52, column t_us"),
+        (&*lines[51].replacen(|it: char| it.is_ascii_digit(), "\u{e9}", 1), "line 52, column t_us"),
+    ] {
+        let outcome = with(line);
+        assert_eq!((outcome.events, outcome.mismatches), (50, 0), "{line}");
+        assert!(outcome.damaged.as_deref().unwrap().starts_with(said), "{:?}", outcome.damaged);
+    }
+    let mut bytes = lines.join("\n").into_bytes();
+    let at = bytes.len() - 10;
+    bytes[at] = 0xff;
+    let outcome = replay_bytes(&bytes).unwrap();
+    assert_eq!((outcome.events, outcome.damaged), (100, Some(format!("not text from byte {at} on"))));
+    // A byte order mark and empty lines are no damage.
+    let text = format!("\u{feff}{}\n\n", lines.join("\n\n"));
+    let outcome = replay_bytes(text.as_bytes()).unwrap();
+    assert_eq!((outcome.events, outcome.mismatches, outcome.damaged), (101, 0, None));
 }

@@ -2,18 +2,16 @@
 
 use super::rules::GroConfig;
 use super::verdict::Verdict;
+use crate::layout::{
+    Carrier, ETHERTYPE_ETHERNET, ETHERTYPE_IPV4, ETHERTYPE_IPV6, IPPROTO_GRE, IPPROTO_IPIP, IPPROTO_IPV6, IPPROTO_TCP,
+    IPPROTO_UDP, Layout, Level, MAX_HEADERS, is_length,
+};
 use netcore::Packet;
 use netcore::checksum::{Sum, ipv4_header_sum};
 use netcore::offload::GroEnd;
+use netcore::wire::GeneveHeader;
 
-pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
-pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 pub(super) const ETHERNET: usize = 14;
-const IPPROTO_TCP: u8 = 6;
-const IPPROTO_UDP: u8 = 17;
-
-/// Headers longer than this are not walked.
-pub(super) const MAX_HEADERS: usize = 512;
 
 /// TCP flags in the 32-bit word that also holds the data offset and the window.
 pub(super) mod tcp_flags {
@@ -25,46 +23,6 @@ pub(super) mod tcp_flags {
     pub(crate) const CWR: u32 = 0x0080_0000;
     /// Flags that end an aggregate and keep a segment from starting one.
     pub(crate) const ENDING: u32 = FIN | SYN | RST | PSH | URG;
-}
-
-/// Where the headers of a candidate are. Two packets of one flow have the same layout unless their TCP options differ in
-/// length.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Layout {
-    /// Outermost network header.
-    pub(super) network: u16,
-    /// UDP header of a tunnel; 0 outside one.
-    pub(super) tunnel: u16,
-    /// Ethernet header inside a tunnel; 0 outside one.
-    pub(super) inner_mac: u16,
-    /// Innermost network header; same as `network` outside a tunnel.
-    pub(super) inner_network: u16,
-    /// TCP header.
-    pub(super) tcp: u16,
-    /// First byte of payload.
-    pub(super) payload: u16,
-    pub(super) outer_v6: bool,
-    pub(super) inner_v6: bool,
-}
-
-impl Layout {
-    /// All of it in one number, for comparison.
-    #[inline(always)]
-    pub(super) const fn key(&self) -> u128 {
-        (self.network as u128)
-            | (self.tunnel as u128) << 16
-            | (self.inner_mac as u128) << 32
-            | (self.inner_network as u128) << 48
-            | (self.tcp as u128) << 64
-            | (self.payload as u128) << 80
-            | (self.outer_v6 as u128) << 96
-            | (self.inner_v6 as u128) << 97
-    }
-
-    #[inline(always)]
-    pub(super) fn is_tunnel(&self) -> bool {
-        self.tunnel != 0
-    }
 }
 
 /// A packet that may be merged or held.
@@ -88,7 +46,7 @@ pub(super) struct Candidate {
 }
 
 #[inline(always)]
-pub(super) fn be16(bytes: &[u8; 2]) -> u16 {
+pub(crate) fn be16(bytes: &[u8; 2]) -> u16 {
     u16::from_be_bytes(*bytes)
 }
 
@@ -213,26 +171,56 @@ impl Network<'_> {
 pub(super) fn walk(packet: &Packet, config: &GroConfig) -> Result<Candidate, GroEnd> {
     let mut walk =
         Walk { packet, bytes: packet.head(), len: packet.len(), verdict: Verdict::new(packet), flush: None, tag: 0 };
-    let mut layout = Layout::default();
     let (ethertype, network) = walk.link(0)?;
     if network != ETHERNET {
         // In-line tags are part of a complete sum, which starts behind the Ethernet header.
         walk.verdict.pull(&walk.bytes[ETHERNET..network]);
     }
-    layout.network = network as u16;
-    layout.inner_network = network as u16;
-    layout.outer_v6 = ethertype == ETHERTYPE_IPV6;
+    let mut layout = Layout::plain(network as u16, ethertype == ETHERTYPE_IPV6);
     let mut header = walk.network(ethertype, network)?;
-    if header.protocol == IPPROTO_UDP {
-        let inner = walk.tunnel(&header, &mut layout, config)?;
-        header = inner;
-    } else {
-        layout.inner_v6 = layout.outer_v6;
+    loop {
+        let inner = match header.protocol {
+            IPPROTO_TCP => return walk.tcp(&header, layout, config),
+            IPPROTO_UDP => match walk.udp(&header, &mut layout, config)? {
+                Some(inner) => inner,
+                None => return walk.datagram(&header, layout, config),
+            },
+            IPPROTO_GRE if config.gre => walk.gre(&header)?,
+            IPPROTO_IPIP | IPPROTO_IPV6 if config.ip_in_ip => Inner {
+                carrier: Carrier::Ip,
+                at: header.transport,
+                mac: 0,
+                ethertype: if header.protocol == IPPROTO_IPIP { ETHERTYPE_IPV4 } else { ETHERTYPE_IPV6 },
+                network: header.transport,
+            },
+            _ => return Err(GroEnd::NotMergeable),
+        };
+        if layout.levels().len() > config.max_tunnels {
+            return Err(GroEnd::NotMergeable);
+        }
+        let level = Level {
+            network: inner.network as u16,
+            carrier_at: inner.at as u16,
+            mac: inner.mac as u16,
+            v6: inner.ethertype == ETHERTYPE_IPV6,
+            carrier: inner.carrier,
+        };
+        header = walk.network(inner.ethertype, inner.network)?;
+        if !layout.push(level) {
+            return Err(GroEnd::NotMergeable);
+        }
     }
-    if header.protocol != IPPROTO_TCP {
-        return Err(GroEnd::NotMergeable);
-    }
-    walk.tcp(&header, layout, config)
+}
+
+/// What a tunnel header carries.
+struct Inner {
+    carrier: Carrier,
+    /// Where the tunnel header starts.
+    at: usize,
+    /// The Ethernet header inside; 0 if there is none.
+    mac: usize,
+    ethertype: u16,
+    network: usize,
 }
 
 impl<'a> Walk<'a> {
@@ -280,7 +268,8 @@ impl<'a> Walk<'a> {
             return Err(GroEnd::BadChecksum);
         }
         // Padding behind the packet, a cut packet, or the reserved flag: never merged, but the flow's order is kept.
-        if usize::from(be16(&[header[2], header[3]])) != self.len - offset || fragment & 0x8000 != 0 {
+        let length = be16(&[header[2], header[3]]);
+        if !is_length(length, self.len - offset, self.packet) || fragment & 0x8000 != 0 {
             self.flush = self.flush.or(Some(GroEnd::Malformed));
         }
         let mut addresses = [0; 8];
@@ -297,7 +286,7 @@ impl<'a> Walk<'a> {
             return Err(GroEnd::Malformed);
         }
         let mut end = offset + 40;
-        if usize::from(be16(&[header[4], header[5]])) != self.len - end {
+        if !is_length(be16(&[header[4], header[5]]), self.len - end, self.packet) {
             self.flush = self.flush.or(Some(GroEnd::Malformed));
         }
         let mut protocol = header[6];
@@ -317,13 +306,16 @@ impl<'a> Walk<'a> {
         Ok(Network { transport: end, protocol, addresses: Addresses::V6(header) })
     }
 
-    /// Linux: `udp4_gro_receive`, `udp_gro_receive`, `vxlan_gro_receive`.
+    /// The checksum of a UDP header, and the tunnel in it if its port has one (Linux: `udp4_gro_receive`,
+    /// `udp_gro_receive`).
     #[inline(always)]
-    fn tunnel(&mut self, outer: &Network<'a>, layout: &mut Layout, config: &GroConfig) -> Result<Network<'a>, GroEnd> {
+    fn udp(&mut self, outer: &Network<'a>, layout: &mut Layout, config: &GroConfig) -> Result<Option<Inner>, GroEnd> {
         let offset = outer.transport;
         let udp: &[u8; 8] = at(self.bytes, offset)?;
         let port = be16(&[udp[2], udp[3]]);
-        if !config.vxlan_ports.contains(&port) {
+        let vxlan = config.vxlan_ports.contains(&port);
+        let geneve = !vxlan && config.geneve_ports.contains(&port);
+        if !vxlan && !geneve && !config.udp.wants(port) {
             return Err(GroEnd::NotMergeable);
         }
         let field = be16(&[udp[6], udp[7]]);
@@ -334,23 +326,118 @@ impl<'a> Walk<'a> {
                 self.verdict.convert(|| outer.pseudo(len));
             }
         }
+        if !vxlan && !geneve {
+            return Ok(None);
+        }
+        if layout.levels().len() > config.max_tunnels {
+            return Err(GroEnd::NotMergeable);
+        }
         if (field != 0 || !config.rules.zero_checksum_tunnels) && self.verdict.knows_nothing() {
             return Err(GroEnd::TunnelGate);
         }
-        let vxlan: &[u8; 8] = at(self.bytes, offset + 8)?;
+        if vxlan { self.vxlan(offset).map(Some) } else { self.geneve(offset).map(Some) }
+    }
+
+    /// Linux: `vxlan_gro_receive`.
+    #[inline(always)]
+    fn vxlan(&mut self, udp: usize) -> Result<Inner, GroEnd> {
+        let vxlan: &[u8; 8] = at(self.bytes, udp + 8)?;
         // RFC 7348 section 5: the I flag must be set. With the P flag it is VXLAN-GPE, whose payload may be anything.
         if vxlan[0] & 0x08 == 0 || vxlan[0] & 0x04 != 0 {
             return Err(GroEnd::NotMergeable);
         }
-        let inner_mac = offset + 16;
         self.tag = gather(self.tag, u64::from_ne_bytes(*vxlan));
-        let (ethertype, inner_network) = self.link(inner_mac)?;
-        self.verdict.pull(&self.bytes[offset..inner_network]);
-        layout.tunnel = offset as u16;
-        layout.inner_mac = inner_mac as u16;
-        layout.inner_network = inner_network as u16;
-        layout.inner_v6 = ethertype == ETHERTYPE_IPV6;
-        self.network(ethertype, inner_network)
+        let mac = udp + 16;
+        let (ethertype, network) = self.link(mac)?;
+        self.verdict.pull(&self.bytes[udp..network]);
+        Ok(Inner { carrier: Carrier::Udp, at: udp, mac, ethertype, network })
+    }
+
+    /// Linux: `geneve_gro_receive`. Options, critical ones too, are compared byte by byte and never looked into.
+    fn geneve(&mut self, udp: usize) -> Result<Inner, GroEnd> {
+        let start = udp + 8;
+        let (header, _, _) =
+            GeneveHeader::parse(self.bytes.get(start..).ok_or(GroEnd::Malformed)?).map_err(|_| GroEnd::NotMergeable)?;
+        if header.is_control() {
+            return Err(GroEnd::NotMergeable);
+        }
+        self.tag = gather(self.tag, u64::from(header.vni()));
+        let (ethertype, end) = (header.protocol().0, start + header.header_len());
+        let (mac, ethertype, network) = self.payload_of(ethertype, end)?;
+        self.verdict.pull(&self.bytes[udp..network]);
+        Ok(Inner { carrier: Carrier::Udp, at: udp, mac, ethertype, network })
+    }
+
+    /// What a tunnel header that names an EtherType carries: Ethernet header if there is one, EtherType, network header.
+    fn payload_of(&mut self, ethertype: u16, offset: usize) -> Result<(usize, u16, usize), GroEnd> {
+        if ethertype != ETHERTYPE_ETHERNET {
+            return Ok((0, ethertype, offset));
+        }
+        let (ethertype, network) = self.link(offset)?;
+        Ok((offset, ethertype, network))
+    }
+
+    /// Linux: `gre_gro_receive`. Sequence numbers would not survive segmentation, so packets with one are left alone.
+    fn gre(&mut self, outer: &Network<'a>) -> Result<Inner, GroEnd> {
+        let offset = outer.transport;
+        let base: &[u8; 4] = at(self.bytes, offset)?;
+        let (flags, protocol) = (be16(&[base[0], base[1]]), be16(&[base[2], base[3]]));
+        let (checksum, key) = (flags & 0x8000 != 0, flags & 0x2000 != 0);
+        if flags & !0xa000 != 0 {
+            return Err(GroEnd::NotMergeable);
+        }
+        let end = offset + 4 + 4 * usize::from(checksum) + 4 * usize::from(key);
+        if checksum && self.flush.is_none() {
+            let field: &[u8; 2] = at(self.bytes, offset + 4)?;
+            self.verdict.validate(self.packet, offset, || Sum::ZERO, false, be16(field))?;
+            self.verdict.convert(|| Sum::ZERO);
+        }
+        if key {
+            let key: &[u8; 4] = at(self.bytes, end - 4)?;
+            self.tag = gather(self.tag, u64::from(u32::from_ne_bytes(*key)));
+        }
+        let (mac, ethertype, network) = self.payload_of(protocol, end)?;
+        self.verdict.pull(self.bytes.get(offset..network).ok_or(GroEnd::Malformed)?);
+        let carrier = match (checksum, key) {
+            (false, _) => Carrier::Gre,
+            (true, false) => Carrier::GreChecksum,
+            (true, true) => Carrier::GreChecksumKey,
+        };
+        Ok(Inner { carrier, at: offset, mac, ethertype, network })
+    }
+
+    /// A plain UDP datagram whose checksum was looked at (Linux: `udp_gro_receive_segment`). What Linux refuses here goes up
+    /// at once and leaves the aggregate of its flow held.
+    fn datagram(self, network: &Network<'a>, mut layout: Layout, _config: &GroConfig) -> Result<Candidate, GroEnd> {
+        let offset = network.transport;
+        let udp: &[u8; 8] = at(self.bytes, offset)?;
+        let len = self.len - offset;
+        if udp[6..8] == [0, 0] {
+            return Err(GroEnd::NotMergeable);
+        }
+        if len <= 8 {
+            return Err(GroEnd::Empty);
+        }
+        if !is_length(be16(&[udp[4], udp[5]]), len, self.packet) {
+            return Err(GroEnd::Malformed);
+        }
+        let payload = offset + 8;
+        if payload > self.bytes.len() || payload > MAX_HEADERS {
+            return Err(GroEnd::Malformed);
+        }
+        let tag = gather(self.tag, u64::from(u32::from_ne_bytes([udp[0], udp[1], udp[2], udp[3]])));
+        layout.udp = true;
+        layout.transport = offset as u16;
+        layout.payload = payload as u16;
+        let payload = (self.len - payload) as u32;
+        let flush = match self.packet.gso() {
+            None => self.flush,
+            // Linux merges received super-packets of TCP only.
+            Some(_) => self.flush.or(Some(GroEnd::NotMergeable)),
+        };
+        let (count, segment) = self.packet.gso().map_or((1, payload), |gso| (gso.segments.max(1), u32::from(gso.size)));
+        let gained = self.verdict.gained();
+        Ok(Candidate { layout, tag: tag_of(tag), seq: 0, word: 0, payload, count, segment, flush, gained })
     }
 
     /// Linux: `tcp4_gro_receive`, `tcp_gro_pull_header`.
@@ -371,7 +458,7 @@ impl<'a> Walk<'a> {
         let mut ports = [0; 4];
         ports.copy_from_slice(&header[..4]);
         let tag = gather(self.tag, u64::from(u32::from_ne_bytes(ports)));
-        layout.tcp = offset as u16;
+        layout.transport = offset as u16;
         layout.payload = payload as u16;
         let seq = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
         let word = u32::from_be_bytes([header[12], header[13], header[14], header[15]]);
