@@ -62,7 +62,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let r = lab.get::<Host>(hosts.right).and_then(|h| h.flow(sink)).and_then(|f| f.endpoint()).ok_or("flow")?;
             let s = lab.get::<Host>(hosts.left).and_then(|h| h.flows()[0].endpoint()).ok_or("flow")?;
             let (i, ri) = (s.info(), r.info());
-            println!("{round:3} cwnd {:6} ss {:?} out {:6} rwnd {:9} sndbuf {:9} | rcvbuf {} rcv_ssthresh {} space {} rtt {:?} acks {} unsent {}", i.cwnd, i.ssthresh, i.unacked, i.snd_wnd/8960, i.sndbuf, ri.rcvbuf, ri.rcv_ssthresh/8960, ri.rcv_space/8960, ri.rcv_rtt_us, r.counters().pure_acks_sent, i.notsent);
+            println!(
+                "{round:3} cwnd {:6} ss {:?} out {:6} rwnd {:9} sndbuf {:9} | rcvbuf {} rcv_ssthresh {} space {} rtt {:?} acks {} unsent {}",
+                i.cwnd,
+                i.ssthresh,
+                i.unacked,
+                i.snd_wnd / 8960,
+                i.sndbuf,
+                ri.rcvbuf,
+                ri.rcv_ssthresh / 8960,
+                ri.rcv_space / 8960,
+                ri.rcv_rtt_us,
+                r.counters().pure_acks_sent,
+                i.notsent
+            );
         }
     }
     for second in 1..=env("SECONDS", 15) {

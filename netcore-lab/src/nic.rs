@@ -196,11 +196,8 @@ impl Nic {
             return;
         }
         let Some((packet, descriptors)) = self.ring.pop_front() else { return };
-        let completion = Completion {
-            flow_id: packet.flow_id(),
-            truesize: packet.truesize() as u32,
-            bytes: packet.len() as u32,
-        };
+        let completion =
+            Completion { flow_id: packet.flow_id(), truesize: packet.truesize() as u32, bytes: packet.len() as u32 };
         self.cut(packet);
         if self.free_at < now {
             self.free_at = now;

@@ -118,9 +118,7 @@ fn published() -> Vec<Published> {
             case: old(80_810, Buffers::Auto, on),
             average: 5348.97,
             tolerance: None,
-            steps: &[
-                94.9, 3704.1, 5765.9, 6002.6, 5955.6, 5799.1, 6028.4, 6023.0, 5905.5, 6151.4, 6198.2, 6139.4,
-            ],
+            steps: &[94.9, 3704.1, 5765.9, 6002.6, 5955.6, 5799.1, 6028.4, 6023.0, 5905.5, 6151.4, 6198.2, 6139.4],
         },
         Published {
             case: old(80_810, mb(100), on),
@@ -282,9 +280,8 @@ fn report(p: &Published, outcomes: &[Outcome], s: &Scenario, rows: &mut Vec<Row>
         rows.push(Row::ours_only(&label, profile, "average, p10", "Mbit/s", low));
         rows.push(Row::ours_only(&label, profile, "average, p90", "Mbit/s", high));
     }
-    let nearest = outcomes
-        .iter()
-        .min_by(|a, b| rms_percent(&a.steps, p.steps).total_cmp(&rms_percent(&b.steps, p.steps)));
+    let nearest =
+        outcomes.iter().min_by(|a, b| rms_percent(&a.steps, p.steps).total_cmp(&rms_percent(&b.steps, p.steps)));
     if let Some(nearest) = nearest {
         let rms = rms_percent(&nearest.steps, p.steps);
         let mut row = Row::ours_only(&label, profile, "RMS per second, nearest phase", "%", rms);
