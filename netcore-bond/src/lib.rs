@@ -9,6 +9,7 @@
 //! - [`Bond`]: members come and go while it runs; it watches links, fails over, tells peers.
 //! - [`options`]: names, ranges, defaults and errors of Linux's options.
 //! - [`policy`]: which member carries a packet, by hash or in turn, bit for bit; or by the caller's own choice.
+//! - [`reorder`], [`spread`]: what a policy does to order, and to real traffic.
 //! - [`lacp`]: the Link Aggregation Control Protocol (IEEE 802.1AX), sans-I/O.
 //!
 //! Nothing here reads a clock or does I/O: [`Driver::poll`](netcore::Driver::poll) runs what is due at
@@ -26,6 +27,8 @@ mod error;
 pub mod lacp;
 pub mod options;
 pub mod policy;
+pub mod reorder;
+pub mod spread;
 
 pub use bond::{Bond, BondEvent};
 pub use error::{BondError, NotAdded};

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::stack::{Outer, Stack, Wrap};
 use common::*;
 use netcore::{GsoKind, Packet, ReceiveChecksum, VlanTag};
 use netcore_offload::{GroConfig, GroTable};
@@ -16,6 +17,12 @@ fn payloads(packets: &[Packet], header: usize) -> Vec<usize> {
 fn merged(frames: &[Tcp]) -> Vec<usize> {
     let bytes: Vec<_> = frames.iter().map(Tcp::frame).collect();
     payloads(&poll(GroConfig::default(), &bytes, &mut pool().cache()), frames[0].header_len())
+}
+
+fn in_ipv4(tcp: Tcp) -> Vec<u8> {
+    let outer = Outer { v6: false, id: tcp.id, df: tcp.df, ttl: tcp.ttl, tos: tcp.tos };
+    let tcp = Tcp { id: 0, tos: 0, df: true, ttl: 8, ..tcp };
+    Stack { tcp, wraps: vec![Wrap::Ip { outer }], ..Stack::default() }.frame()
 }
 
 /// Every scenario of the exam file, for each address family it names.
@@ -70,9 +77,16 @@ fn kernel_selftest_scenarios() {
                 scenario["expect_payloads"].as_array().unwrap().iter().map(|v| v.as_u64().unwrap() as usize).collect();
             assert_eq!(merged(&frames), expected, "{id}, IPv{}", if v6 { 6 } else { 4 });
             ran += 1;
+            if !v6 {
+                // IPv4 in IPv4: what changes in the network header changes in the outer one.
+                let tunnelled: Vec<_> = frames.into_iter().map(in_ipv4).collect();
+                let packets = poll(GroConfig::default(), &tunnelled, &mut pool().cache());
+                assert_eq!(payloads(&packets, 74), expected, "{id}, IPv4 in IPv4");
+                ran += 1;
+            }
         }
     }
-    assert_eq!(ran, 24, "scenarios and families");
+    assert_eq!(ran, 24 + 13, "scenarios and families");
 }
 
 #[test]

@@ -6,7 +6,8 @@ mod common;
 use common::random::{Mix, Rng, burst};
 use common::stack::{Stack, Wrap};
 use netcore::offload::{ReceiveOffload, Segmenter};
-use netcore::{Burst, Features, Instant, Packet, PacketPool, PoolCache, PoolConfig, ReceiveChecksum};
+use netcore::packet::PartialChecksum;
+use netcore::{Burst, Features, Gso, GsoKind, Instant, Packet, PacketPool, PoolCache, PoolConfig, ReceiveChecksum};
 use netcore_offload::{Gro, GroConfig, GroTable, SoftwareSegmenter, UdpGro};
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -39,7 +40,7 @@ fn overtakes(packet: &Stack) -> bool {
 struct Run {
     merged: usize,
     frames: Vec<Vec<u8>>,
-    delivered: Vec<(usize, Option<netcore::Gso>)>,
+    delivered: Vec<(usize, Option<Gso>)>,
 }
 
 fn run(config: &GroConfig, frames: &[Vec<u8>], fast: bool, complete: bool, cache: &mut PoolCache) -> Run {
@@ -139,9 +140,80 @@ fn random_bursts_merge() {
     let (mut frames, mut merged) = (0, 0);
     let cases = std::env::var("NETCORE_IDENTITY_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(100);
     for seed in 0..cases {
+        survive(seed);
         let (f, m) = check(seed);
         frames += f;
         merged += m;
     }
     assert!(merged * 6 > frames, "{merged} of {frames} frames merged");
+}
+
+/// Frames with bits changed, cut short or padded, some of them marked as super-packets of any kind: nothing panics, every
+/// packet is delivered, and segmentation cuts it or gives it back.
+fn survive(seed: u64) {
+    let mut rng = Rng(seed);
+    let mix = Mix { vxlan: true, other_tunnels: true, nested: true, udp: true, vlan: true, disorder: true };
+    let mut config = GroConfig::default();
+    config.max_tunnels = rng.below(4) as usize;
+    config.udp = UdpGro::All;
+    config.max_size = rng.pick(&[1000, 65_536, 500_000]);
+    config.flow_counters = 8;
+    let pool = PacketPool::new(PoolConfig { windows: 1024, ..PoolConfig::with_buffers(256) }).unwrap();
+    let mut cache = pool.cache();
+    let mut gro = Gro::new(config).unwrap();
+    let (mut poll, mut up, mut wire) = (Burst::new(), Burst::new(), Burst::new());
+    let mut total = 0;
+    for packet in burst(&mut rng, &mix) {
+        let mut frame = packet.frame();
+        for _ in 0..rng.below(3) {
+            // Headers rather than payload.
+            let at = rng.below(frame.len().min(140) as u64) as usize;
+            frame[at] ^= 1 << rng.below(8);
+        }
+        match rng.below(12) {
+            0 => frame.truncate(rng.below(frame.len() as u64) as usize),
+            1 => frame.resize(frame.len() + rng.below(20) as usize, 0),
+            _ => {}
+        }
+        let split = rng.below(frame.len() as u64 + 1) as usize;
+        let mut packet = cache.copy_chain(&frame[..split]).unwrap();
+        if split < frame.len() {
+            packet.append(cache.copy_chain(&frame[split..]).unwrap()).unwrap();
+        }
+        if rng.one_in(4) {
+            packet.set_receive_checksum(ReceiveChecksum::Unnecessary { levels: 1 + rng.below(4) as u8 });
+        }
+        if rng.one_in(8) {
+            let kind = GsoKind::from_bits_truncate(rng.next() as u16);
+            packet.set_gso(Some(Gso { kind, size: rng.next() as u16, segments: rng.next() as u16 }));
+        }
+        if rng.one_in(16) {
+            let start = rng.below(100) as u16;
+            packet.set_transmit_checksum(Some(PartialChecksum { start, offset: rng.pick(&[6, 16]) }));
+        }
+        total += 1;
+        poll.push(packet);
+    }
+    gro.receive(&mut poll, &mut up, &mut cache, Instant::ZERO);
+    gro.end_poll(false, &mut up, &mut cache, Instant::ZERO);
+    let counters = gro.counters();
+    assert_eq!(counters.merged + counters.packets_out, total, "seed {seed}");
+    assert_eq!(counters.packets_out, up.len() as u64, "seed {seed}");
+    let mut segmenter = SoftwareSegmenter::new();
+    while let Some(packet) = up.pop() {
+        // A super-packet of one-byte segments may take more buffers than there are; then it comes back.
+        if let Err(refused) = segmenter.segment(packet, Features::empty(), &mut cache, &mut wire) {
+            cache.put(refused.packet);
+        }
+        cache.put_burst(&mut wire);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_frames_and_wrong_marks_lose_nothing(seed in any::<u64>()) {
+        survive(seed);
+    }
 }

@@ -52,18 +52,6 @@ impl AutosizeForm {
     }
 }
 
-/// A rule that Linux does not have: below a rate, packets of all flows have the same size.
-///
-/// A device ring is a FIFO, so flows share it in proportion to what each may have in it; if that is a number of packets, as
-/// with Linux's small queues, then flows with packets of different sizes get different shares. Equal sizes give equal shares.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SmallRate {
-    /// Pacing rates up to this one.
-    pub up_to: Rate,
-    /// Segments per packet, 1 or more.
-    pub segments: u32,
-}
-
 /// What is wrong with an [`Autosize`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -82,7 +70,7 @@ pub enum AutosizeError {
     },
 }
 
-/// Autosizing with its parameters; the defaults are those of Linux 6.18.
+/// Autosizing with its parameters. "Default" at a field is Linux's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Autosize {
     /// The generation.
@@ -105,8 +93,6 @@ pub struct Autosize {
     /// `tcp_limit_output_bytes`: [`Fixed`](AutosizeForm::Fixed) and [`Build`](AutosizeForm::Build) keep packets below half of
     /// it, so that one can be in the ring and one in the qdisc. Default 131072; `None` leaves the rule out.
     pub limit_output_bytes: Option<u32>,
-    /// The rule for small rates. Default `None`, as Linux.
-    pub small_rate: Option<SmallRate>,
 }
 
 /// What autosizing needs to know of a flow.
@@ -126,8 +112,20 @@ impl Autosize {
     /// Linux's `MAX_TCP_HEADER` with tunnels and wireless configured: 128 + 128 + 48, aligned to a cache line.
     pub const MAX_TCP_HEADER: u32 = 320;
 
+    /// netcore's default: [`Send`](AutosizeForm::Send) with 1/32 of Linux's time per packet.
+    ///
+    /// A device ring is a FIFO, so flows share it in proportion to what each has in it. With Linux's small queues that is two
+    /// or three packets, whatever their size, and the size follows the pacing rate in whole segments: a flow with 5 segments
+    /// per packet gets 5/3 of what one with 3 gets, and keeps it. With `pacing_shift` 15 all flows below 760 Mbit/s send
+    /// packets of [`min_tso_segs`](Autosize::min_tso_segs), so they get equal shares; above 17 Gbit/s packets are as large as
+    /// Linux's. The bonus for near hosts is left out because it is as large for a slow flow. The cost is packets per second
+    /// between these rates.
+    pub const fn netcore() -> Self {
+        Self { form: AutosizeForm::Send, pacing_shift: 15, ..Self::linux() }
+    }
+
     /// Linux 6.18.
-    pub const fn new() -> Self {
+    pub const fn linux() -> Self {
         Self {
             form: AutosizeForm::SendRtt,
             gso_max_size: 65536,
@@ -137,13 +135,12 @@ impl Autosize {
             rtt_log: 9,
             headers: Self::MAX_TCP_HEADER,
             limit_output_bytes: Some(131_072),
-            small_rate: None,
         }
     }
 
     /// A generation with that generation's defaults.
     pub const fn of(form: AutosizeForm) -> Self {
-        Self { form, ..Self::new() }
+        Self { form, ..Self::linux() }
     }
 
     /// Checks ranges.
@@ -164,9 +161,6 @@ impl Autosize {
         range("min_tso_segs", self.min_tso_segs, 1, 65_535)?;
         range("pacing_shift", u32::from(self.pacing_shift), 0, 63)?;
         range("rtt_log", u32::from(self.rtt_log), 0, 31)?;
-        if let Some(small) = self.small_rate {
-            range("small_rate segments", small.segments, 1, 65_535)?;
-        }
         Ok(())
     }
 
@@ -203,11 +197,6 @@ impl Autosize {
         }
         let mss = u64::from(flow.mss.max(1));
         let most = self.most_bytes();
-        if let (Some(small), Some(rate)) = (self.small_rate, flow.pacing_rate)
-            && rate <= small.up_to
-        {
-            return self.segments(most, mss, 1).min(small.segments.max(1));
-        }
         let by_rate = flow.pacing_rate.map_or(u64::MAX, |rate| rate.bytes_per_sec() >> self.pacing_shift.min(63));
         let bytes = match self.form {
             AutosizeForm::Fixed | AutosizeForm::Build => return self.segments(most, mss, 1),
@@ -231,8 +220,9 @@ impl Autosize {
 }
 
 impl Default for Autosize {
+    /// [`Autosize::netcore`].
     fn default() -> Self {
-        Self::new()
+        Self::netcore()
     }
 }
 
@@ -307,14 +297,14 @@ mod tests {
     #[test]
     fn the_sizes_that_real_kernels_chose_at_fixed_pacing_rates() {
         // SO_MAX_PACING_RATE 1.25 and 12.5 MB/s, RTT 25 ms, Linux 6.18: 2 and 8 segments.
-        let modern = Autosize::new();
+        let modern = Autosize::linux();
         assert_eq!(modern.send_segments(&flow(10_000_000, Some(25_000))), 2);
         assert_eq!(modern.send_segments(&flow(100_000_000, Some(25_000))), 8);
     }
 
     #[test]
     fn near_peers_get_whole_super_packets() {
-        let modern = Autosize::new();
+        let modern = Autosize::linux();
         assert_eq!(modern.send_segments(&flow(10_000_000, Some(511))), 45);
         // One halving: 32607 + 1220 bytes.
         assert_eq!(modern.send_segments(&flow(10_000_000, Some(512))), 23);
@@ -329,30 +319,30 @@ mod tests {
             let sizes = Autosize::of(form);
             assert_eq!(sizes.build_segments(&view).min(sizes.send_segments(&view)), 45, "{form:?}");
         }
-        let small = Autosize { gso_max_segs: 16, ..Autosize::new() };
+        let small = Autosize { gso_max_segs: 16, ..Autosize::linux() };
         assert_eq!(small.send_segments(&view), 16);
-        let limited = Autosize { gso_max_size: 16384, ..Autosize::new() };
+        let limited = Autosize { gso_max_size: 16384, ..Autosize::linux() };
         assert_eq!(limited.send_segments(&view), 11);
-        let none = Autosize { gso_max_size: 0, ..Autosize::new() };
+        let none = Autosize { gso_max_size: 0, ..Autosize::linux() };
         assert_eq!((none.build_segments(&view), none.send_segments(&view)), (1, 1));
     }
 
     #[test]
     fn a_packet_takes_at_most_half_of_the_largest_window() {
         let view = FlowView { mss: 1448, max_window: 29_200, ..FlowView::default() };
-        assert_eq!(Autosize::new().build_segments(&view), 10);
+        assert_eq!(Autosize::linux().build_segments(&view), 10);
         let tiny = FlowView { mss: 1448, max_window: 500, ..FlowView::default() };
-        assert_eq!(Autosize::new().build_segments(&tiny), 1);
+        assert_eq!(Autosize::linux().build_segments(&tiny), 1);
     }
 
     #[test]
-    fn the_small_rate_rule_gives_all_slow_flows_one_size() {
-        let rule = SmallRate { up_to: Rate::from_bits_per_sec(200_000_000), segments: 2 };
-        let sizes = Autosize { small_rate: Some(rule), ..Autosize::new() };
-        for bits in [1_000_000, 40_000_000, 70_000_000, 200_000_000] {
+    fn by_default_all_flows_below_760_megabits_send_packets_of_one_size() {
+        let sizes = Autosize::default();
+        for bits in [1_000_000, 40_000_000, 190_000_000, 759_000_000] {
             assert_eq!(sizes.send_segments(&flow(bits, Some(100))), 2, "{bits}");
         }
-        assert_eq!(sizes.send_segments(&flow(1_000_000_000, None)), 45);
+        assert_eq!(sizes.send_segments(&flow(1_200_000_000, Some(100))), 3);
+        assert_eq!(sizes.send_segments(&flow(12_000_000_000, Some(100))), 31);
     }
 
     #[test]
@@ -372,9 +362,9 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_refused_with_the_range() {
-        let wrong = Autosize { gso_max_segs: 0, ..Autosize::new() };
+        let wrong = Autosize { gso_max_segs: 0, ..Autosize::linux() };
         let error = AutosizeError::OutOfRange { name: "gso_max_segs", value: 0, least: 1, most: 65_535 };
         assert_eq!(wrong.validate(), Err(error));
-        assert_eq!(Autosize::new().validate(), Ok(()));
+        assert_eq!(Autosize::linux().validate(), Ok(()));
     }
 }

@@ -27,7 +27,7 @@ mod wire;
 
 use netcore::{Drops, Fifo, FifoLimit, Instant, Qdisc, QdiscError};
 
-pub use autosize::{Autosize, AutosizeError, AutosizeForm, PacingRatio, SmallRate};
+pub use autosize::{Autosize, AutosizeError, AutosizeForm, FlowView, PacingRatio};
 pub use fq::{Fq, FqCounters, FqOptions, FqRules, HorizonPolicy};
 pub use fq_codel::{FqCodel, FqCodelCounters, FqCodelOptions};
 pub use pfifo_fast::PfifoFast;

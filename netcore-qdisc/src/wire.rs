@@ -104,6 +104,8 @@ pub(crate) fn is_pure_ack(packet: &Packet) -> bool {
     let Some(network) = d.innermost() else { return false };
     network.protocol == Protocol::TCP
         && !network.fragment
+        // Payload may lie in further segments than the first.
+        && !network.cut
         && d.stopped.is_none()
         && d.payload >= network.end
         && head.get(usize::from(network.upper) + 13).is_some_and(|flags| flags & 0x17 == 0x10)

@@ -279,3 +279,31 @@ fn the_headers_of_every_segment_count() {
     let s = q.qdisc.statistics();
     assert_eq!((s.bytes, s.packets), (3198, 3));
 }
+
+#[test]
+fn up_to_4_20_acknowledgements_without_data_are_free_and_data_in_further_segments_is_data() {
+    let mut frame = vec![0u8; 14 + 20 + 20];
+    frame[12..14].copy_from_slice(&[8, 0]);
+    frame[14..34].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame[46] = 0x50;
+    frame[47] = 0x10;
+    let options = FqOptions { maxrate: Some(netcore::Rate::from_bytes_per_sec(1000)), ..FqOptions::default() };
+    let options = FqOptions { initial_quantum: 1, quantum: 256, ..options };
+    let mut q = Queue::new(Fq::with_rules(options, FqRules::LINUX_4_0, Duration::ZERO).unwrap()).at(S);
+    let mut enqueue = |q: &mut Queue<Fq>, payload: usize| {
+        frame[16..18].copy_from_slice(&(40 + payload as u16).to_be_bytes());
+        let mut packet = q.bytes(&frame);
+        if payload > 0 {
+            let tail = q.packet(Spec { len: payload, ..Spec::default() });
+            packet.append(tail).unwrap();
+        }
+        packet.set_flow_id(Some(8));
+        q.qdisc.enqueue(packet, Instant::from_nanos(q.now), &mut q.drops);
+    };
+    for payload in [0, 0, 1000, 0, 0, 1000] {
+        enqueue(&mut q, payload);
+    }
+    let times: Vec<_> = q.depart_all().iter().map(|d| (d.time - S, d.len)).collect();
+    // 1054 bytes at 1000 bytes/s, at most one second.
+    assert_eq!(times, [(0, 54), (0, 54), (0, 1054), (0, 54), (0, 54), (S, 1054)]);
+}

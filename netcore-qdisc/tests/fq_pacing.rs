@@ -227,7 +227,7 @@ fn sizes_and_spacing_are_those_of_the_real_fq() {
             min_rtt: Some(Duration::from_millis(25)),
             max_window: 0,
         };
-        let payload = u64::from(Autosize::new().send_segments(&view)) * 1448;
+        let payload = u64::from(Autosize::linux().send_segments(&view)) * 1448;
         let mut q = Queue::new(Fq::new(FqOptions::default()).unwrap()).at(S);
         for n in 0..90 {
             q.enqueue(Spec::flow(8, payload as usize + 66).at(S + n * (payload * S / rate)));

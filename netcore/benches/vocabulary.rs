@@ -157,7 +157,7 @@ fn rings(c: &mut Criterion) {
                 chunk.fill_from_iter(batch.drain(..));
             }
             if let Ok(chunk) = consumer.read_chunk(32) {
-                batch.extend(black_box(chunk).into_iter());
+                batch.extend(black_box(chunk));
             }
         });
     });

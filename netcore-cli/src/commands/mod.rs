@@ -1,11 +1,15 @@
 //! One module per subcommand.
 
+mod bond;
 mod capture;
 mod cc;
 mod dissect;
 mod gro;
 mod gso;
+mod nic;
+mod qdisc;
 mod reproduce;
+mod run;
 
 use clap::Subcommand;
 use std::io::{ErrorKind, Write};
@@ -18,20 +22,28 @@ const DAMAGED: u8 = 3;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Gro(gro::Arguments),
+    Bond(bond::Arguments),
     Gso(gso::Arguments),
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
+    Nic(nic::Arguments),
+    Qdisc(qdisc::Arguments),
     Reproduce(reproduce::Arguments),
+    Run(run::Arguments),
 }
 
 impl Command {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Gro(arguments) => gro::run(arguments),
+            Self::Bond(arguments) => bond::run(arguments),
             Self::Gso(arguments) => gso::run(arguments),
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
+            Self::Nic(arguments) => nic::run(arguments),
+            Self::Qdisc(arguments) => qdisc::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
+            Self::Run(arguments) => run::run(arguments),
         }
     }
 }

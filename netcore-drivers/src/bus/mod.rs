@@ -3,6 +3,8 @@
 //! | back end | registers | DMA | feature |
 //! | --- | --- | --- | --- |
 //! | `crate::model` | calls into a model in this process | memory registered with it | `model` |
+//! | `vfio` | mapped by VFIO | memory that the IOMMU maps | `vfio` |
+//! | `sysfs` | `resource0` of sysfs | huge pages, by physical address, without protection | `sysfs` |
 //! | `qtest` | QEMU's qtest protocol | a memfd that QEMU maps as guest memory | `qtest` |
 //!
 //! A bus is driven by one owner at a time and only on the control path: the data path uses the [`Mmio`] window and the
@@ -11,6 +13,12 @@
 pub mod pci;
 #[cfg(feature = "qtest")]
 pub mod qtest;
+#[cfg(any(feature = "qtest", feature = "vfio", feature = "sysfs", test))]
+mod ranges;
+#[cfg(feature = "sysfs")]
+pub mod sysfs;
+#[cfg(feature = "vfio")]
+pub mod vfio;
 
 use crate::error::NicError;
 use crate::mmio::Mmio;

@@ -3,6 +3,7 @@
 //! | file | subject |
 //! | --- | --- |
 //! | `driver` | [`Nic`]: start, stop, link, filters, features, statistics, watchdog |
+//! | `device` | [`NicDevice`]: a NIC of any family, found by its PCI id |
 //! | `queues` | queue pairs, shared between the driver and queue handles |
 //! | `settings` | what can be configured |
 //! | [`nvm`] | checksum and station address of the non-volatile memory |
@@ -11,6 +12,7 @@
 //! | [`offload`] | where headers are, and templates for segmentation |
 //! | [`statistics`] | clear-on-read registers into counters that do not wrap |
 
+mod device;
 mod driver;
 pub mod filter;
 pub mod nvm;
@@ -20,6 +22,7 @@ mod queues;
 mod settings;
 pub mod statistics;
 
+pub use device::{KnownPart, NicDevice, known_part, open};
 pub use driver::Nic;
 pub use queues::QueueHandle;
 pub use settings::{

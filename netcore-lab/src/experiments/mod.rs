@@ -1,5 +1,6 @@
 //! The published experiments.
 
+mod fq_tso;
 mod hystart;
 mod vxlan_gro;
 
@@ -64,6 +65,9 @@ pub enum LabError {
     /// An offload setting is out of range.
     #[error(transparent)]
     Gro(#[from] netcore_offload::GroConfigError),
+    /// A qdisc's options are wrong.
+    #[error(transparent)]
+    Qdisc(#[from] netcore::QdiscError),
 }
 
 /// An experiment that was published.
@@ -97,7 +101,7 @@ pub const EXPERIMENTS: [ExperimentInfo; 5] = [
     ExperimentInfo {
         name: "fq-tso-autosizing",
         published: "netdev, November 2015: fairness of two flows, fq with TSO autosizing on e1000",
-        available: false,
+        available: true,
     },
     ExperimentInfo {
         name: "vxlan-gro-82599",
@@ -117,6 +121,7 @@ pub fn run(name: &str, progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabE
     };
     match info.name {
         "hystart" => hystart::run(progress),
+        "fq-tso-autosizing" => fq_tso::run(progress),
         "vxlan-gro-82599" => vxlan_gro::run(progress),
         _ => Err(LabError::NotYet(info.name)),
     }

@@ -3,7 +3,7 @@
 use super::ETHERNET_OVERHEAD;
 use super::egress::{Admission, Egress, EgressCounters, Red};
 use crate::engine::{Component, Context};
-use netcore::{Instant, Packet, Rate};
+use netcore::{Instant, Packet, PoolCache, Rate};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -173,7 +173,7 @@ impl Component for Link {
             }
         }
         if mark {
-            set_congestion_experienced(&mut packet, ctx);
+            set_congestion_experienced(&mut packet, ctx.cache);
         }
         let mut at = end + config.delay;
         if !config.jitter.is_zero() {
@@ -217,14 +217,14 @@ fn ecn_bits(packet: &Packet) -> Option<u8> {
     }
 }
 
-pub(super) fn ecn_capable(packet: &Packet) -> bool {
+pub(crate) fn ecn_capable(packet: &Packet) -> bool {
     ecn_bits(packet).is_some_and(|ecn| ecn != 0)
 }
 
 /// Sets the ECN field to CE (RFC 3168), with the IPv4 header checksum updated.
-pub(super) fn set_congestion_experienced(packet: &mut Packet, ctx: &mut Context<'_>) {
+pub(crate) fn set_congestion_experienced(packet: &mut Packet, cache: &mut PoolCache) {
     let len = packet.head_len().min(34);
-    if packet.make_writable(len, ctx.cache).is_err() {
+    if packet.make_writable(len, cache).is_err() {
         return;
     }
     let Ok(head) = packet.head_mut() else { return };

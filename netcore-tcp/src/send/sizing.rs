@@ -2,9 +2,8 @@
 
 use crate::endpoint::Endpoint;
 use crate::profile::{Autosizing, SmallQueues};
-
-/// `MAX_TCP_HEADER`: room for all headers.
-const MAX_TCP_HEADER: u64 = 320;
+use core::time::Duration;
+use netcore_qdisc::autosize::{Autosize, AutosizeForm, FlowView};
 
 impl Endpoint {
     /// Segment size now: less when SACK blocks ride along (`tcp_current_mss`).
@@ -38,27 +37,21 @@ impl Endpoint {
     /// Most segments of the packet sent next (`tcp_tso_segs`).
     pub(crate) fn autosize(&self, mss: u32) -> u32 {
         let p = &self.config.profile;
-        let whole = self.config.gso_max_size;
-        if whole == 0 {
-            return 1;
-        }
-        let most = u32::from(self.config.gso_max_segs);
-        let refined = matches!(p.autosizing, Autosizing::Refined | Autosizing::RttTerm);
-        let (true, Some(rate)) = (refined, self.cs.pacing_rate) else {
-            return (whole / mss.max(1)).clamp(1, most);
+        let form = match p.autosizing {
+            Autosizing::Fixed => AutosizeForm::Fixed,
+            Autosizing::First => AutosizeForm::Build,
+            Autosizing::Refined => AutosizeForm::Send,
+            Autosizing::RttTerm => AutosizeForm::SendRtt,
         };
-        let mut bytes = rate.bytes_per_sec() >> p.pacing_shift.min(63);
-        if p.autosizing == Autosizing::RttTerm {
-            let shift = self.rtt.min_rtt_us().unwrap_or(u32::MAX) >> 9;
-            if shift < 32 {
-                bytes += u64::from(whole >> shift);
-            }
-            bytes = bytes.min(u64::from(whole));
-        } else {
-            bytes = bytes.min(u64::from(whole).saturating_sub(1 + MAX_TCP_HEADER));
-        }
-        let least = if self.cc_custom { self.cc.min_tso_segs(&self.cs) } else { p.min_tso_segs };
-        ((bytes / u64::from(mss.max(1))) as u32).max(least).clamp(1, most)
+        let sizes = Autosize {
+            gso_max_size: self.config.gso_max_size,
+            gso_max_segs: u32::from(self.config.gso_max_segs),
+            min_tso_segs: if self.cc_custom { self.cc.min_tso_segs(&self.cs) } else { p.min_tso_segs },
+            pacing_shift: p.pacing_shift,
+            ..Autosize::of(form)
+        };
+        let min_rtt = self.rtt.min_rtt_us().map(|us| Duration::from_micros(us.into()));
+        sizes.send_segments(&FlowView { mss, pacing_rate: self.cs.pacing_rate, min_rtt, max_window: 0 })
     }
 
     /// Whether `truesize` more bytes would stay below; a packet is refused if what is there already exceeds the limit

@@ -3,6 +3,8 @@
 mod plot;
 mod replay;
 
+pub(in crate::commands) use plot::{COLOURS, png};
+
 use anyhow::Context;
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, RangedI64ValueParser};

@@ -62,7 +62,7 @@ fn chart_file(text: &str) -> Result<PathBuf, String> {
 }
 
 /// Told apart by the colour-blind too (Okabe and Ito).
-const COLOURS: [RGBColor; 7] = [
+pub(in crate::commands) const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -193,7 +193,7 @@ fn draw(title: &str, all: &[Series]) -> anyhow::Result<String> {
 }
 
 /// Rasterises a chart at twice its size.
-fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
+pub(in crate::commands) fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
     let mut options = resvg::usvg::Options::default();
     let fonts = options.fontdb_mut();
     fonts.load_system_fonts();

@@ -1,5 +1,6 @@
 //! The memory of the machine: a memfd that both processes map, given out block by block.
 
+use crate::bus::ranges::Ranges;
 use crate::dma::DmaBlock;
 use crate::error::NicError;
 use crate::sync::Lock;
@@ -7,7 +8,6 @@ use netcore::{DmaRegion, Iova};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::boxed::Box;
-use std::collections::BTreeMap;
 use std::format;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
@@ -39,13 +39,12 @@ impl Drop for Mapping {
 #[derive(Clone)]
 pub(super) struct Memory {
     mapping: Arc<Mapping>,
-    /// Free ranges by their start.
-    free: Arc<Lock<BTreeMap<usize, usize>>>,
+    free: Arc<Lock<Ranges>>,
 }
 
 /// Gives a block back.
 struct Block {
-    free: Arc<Lock<BTreeMap<usize, usize>>>,
+    free: Arc<Lock<Ranges>>,
     start: usize,
     len: usize,
     _mapping: Arc<Mapping>,
@@ -53,18 +52,7 @@ struct Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let mut free = self.free.lock();
-        let (mut start, mut len) = (self.start, self.len);
-        if let Some(next) = free.remove(&(start + len)) {
-            len += next;
-        }
-        if let Some((&before, &before_len)) = free.range(..start).next_back()
-            && before + before_len == start
-        {
-            start = before;
-            len += before_len;
-        }
-        free.insert(start, len);
+        self.free.lock().give(self.start as u64, self.len as u64);
     }
 }
 
@@ -81,7 +69,7 @@ impl Memory {
             unsafe { mmap(core::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &fd, 0) };
         let start = NonNull::new(start.map_err(failed)?.cast::<u8>())
             .ok_or(NicError::NoDmaMemory { bytes: len, message: "mapped at zero".into() })?;
-        let free = BTreeMap::from([(FIRST, len - FIRST)]);
+        let free = Ranges::new(FIRST as u64, (len - FIRST) as u64);
         Ok((Self { mapping: Arc::new(Mapping { start, len }), free: Arc::new(Lock::new(free)) }, fd))
     }
 
@@ -89,24 +77,7 @@ impl Memory {
     pub(super) fn allocate(&self, len: usize) -> Result<DmaRegion, NicError> {
         let len = len.max(1).next_multiple_of(PAGE);
         let none = NicError::NoDmaMemory { bytes: len, message: "the machine's memory is used up".into() };
-        let start = {
-            let mut free = self.free.lock();
-            // No block of up to 64 KiB crosses a 64 KiB boundary.
-            let place = |start: usize| {
-                if start >> 16 == (start + len - 1) >> 16 { start } else { start.next_multiple_of(1 << 16) }
-            };
-            let fits = free.iter().find(|(start, size)| place(**start) + len <= **start + **size);
-            let (&range, &size) = fits.ok_or(none)?;
-            free.remove(&range);
-            let start = place(range);
-            if start > range {
-                free.insert(range, start - range);
-            }
-            if start + len < range + size {
-                free.insert(start + len, range + size - start - len);
-            }
-            start
-        };
+        let start = self.free.lock().take(len as u64).ok_or(none)? as usize;
         let owner = Block { free: self.free.clone(), start, len, _mapping: self.mapping.clone() };
         // SAFETY: the block is inside the mapping, page aligned, used by nobody else until `owner` gives it back, and the
         // mapping lives as long as `owner`.

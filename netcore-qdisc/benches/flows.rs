@@ -1,0 +1,247 @@
+//! What one packet costs with 1 to a million flows, beside a binary heap and a generic timer wheel in the same run.
+//!
+//! `cargo bench -p netcore-qdisc`. With `TABLE=<batches>` the cases take turns batch by batch and a table gives the least
+//! and the median cost of each. With `COUNT=<name>` the named case runs one batch, for callgrind
+//! (`--toggle-collect=*timed_batch*`), and prints its number of packets.
+//!
+//! One operation is a dequeue and the enqueue of the same packet again, so every flow always has one packet. "touch" does
+//! nothing but visit as much memory per packet, in an order as random: what is left of the growth with flows is the cache's.
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use hierarchical_hash_wheel_timer::wheels::Skip;
+use hierarchical_hash_wheel_timer::wheels::quad_wheel::{PruneDecision, QuadWheelWithOverflow};
+use netcore::{Dequeue, Drops, Instant, Packet, PacketPool, PoolConfig, Qdisc, Rate};
+use netcore_qdisc::{Fq, FqOptions};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hint::black_box;
+use std::time::Duration;
+
+const FLOWS: [usize; 4] = [1, 1_000, 100_000, 1_000_000];
+const BATCH: usize = 4096;
+const LEN: usize = 1514;
+
+trait Subject {
+    /// One packet out and in again.
+    fn packet(&mut self);
+}
+
+/// Rates of throttled flows: mixed over a factor of sixteen, all flows together ten million packets per second.
+fn rate(flow: usize, flows: usize) -> u64 {
+    let each = 10_000_000 * LEN as u64 / flows as u64;
+    (each * (1 + (flow as u64 * 7) % 16) / 8).max(1)
+}
+
+fn packets(flows: usize, throttled: bool) -> Vec<Packet> {
+    let config = PoolConfig { windows: flows + 1024, ..PoolConfig::with_buffers(64) };
+    let mut cache = PacketPool::new(config).unwrap().cache();
+    (0..flows)
+        .map(|flow| {
+            let mut packet = cache.virtual_bytes(LEN).unwrap();
+            packet.set_flow_id(Some(flow as u64 * 64));
+            packet.set_hash(Some(flow as u32), true);
+            let bytes = if throttled { rate(flow, flows) } else { u64::MAX - 1 };
+            packet.set_pacing_rate(Some(Rate::from_bytes_per_sec(bytes)));
+            packet
+        })
+        .collect()
+}
+
+struct Ours {
+    fq: Fq,
+    now: u64,
+    drops: Drops,
+}
+
+impl Ours {
+    fn new(flows: usize, throttled: bool) -> Self {
+        let options = FqOptions {
+            limit: u32::MAX,
+            pacing: throttled,
+            // Every packet is paced alone.
+            low_rate_threshold: Rate::from_bytes_per_sec(if throttled { u64::MAX } else { 0 }),
+            initial_quantum: if throttled { 0 } else { 15_140 },
+            ..FqOptions::default()
+        };
+        let mut this = Self { fq: Fq::new(options).unwrap(), now: 1_000_000_000, drops: Drops::new() };
+        for packet in packets(flows, throttled) {
+            this.fq.enqueue(packet, Instant::from_nanos(this.now), &mut this.drops);
+        }
+        // Let every flow settle into its own phase.
+        for _ in 0..3 * flows {
+            this.packet();
+        }
+        this
+    }
+}
+
+impl Subject for Ours {
+    fn packet(&mut self) {
+        loop {
+            match self.fq.dequeue(Instant::from_nanos(self.now), &mut self.drops) {
+                Dequeue::Packet(packet) => {
+                    return self.fq.enqueue(packet, Instant::from_nanos(self.now), &mut self.drops);
+                }
+                Dequeue::Throttled(until) => self.now = until.as_nanos(),
+                Dequeue::Empty => return,
+            }
+        }
+    }
+}
+
+/// Flows in a heap by time: the least that a paced queue over a heap does.
+struct Heap {
+    heap: BinaryHeap<Reverse<(u64, u32)>>,
+    queued: Vec<Option<Packet>>,
+    now: u64,
+}
+
+impl Heap {
+    fn new(flows: usize) -> Self {
+        let queued: Vec<_> = packets(flows, true).into_iter().map(Some).collect();
+        let heap = (0..flows).map(|flow| Reverse((flow as u64, flow as u32))).collect();
+        let mut this = Self { heap, queued, now: 0 };
+        for _ in 0..3 * flows {
+            this.packet();
+        }
+        this
+    }
+}
+
+impl Subject for Heap {
+    fn packet(&mut self) {
+        let Some(Reverse((time, flow))) = self.heap.pop() else { return };
+        self.now = self.now.max(time);
+        let packet = self.queued[flow as usize].take().unwrap();
+        let delay = packet.pacing_rate().and_then(|r| r.nanos_for(packet.len() as u64)).unwrap_or(0);
+        let packet = black_box(packet);
+        self.queued[flow as usize] = Some(packet);
+        self.heap.push(Reverse((self.now + delay, flow)));
+    }
+}
+
+/// Flows in a generic hierarchical wheel with ticks of 1 ms; its ticks are taken for 100 ns here.
+struct Generic {
+    wheel: QuadWheelWithOverflow<u32>,
+    due: Vec<u32>,
+    queued: Vec<Option<Packet>>,
+}
+
+impl Generic {
+    fn new(flows: usize) -> Self {
+        let queued: Vec<_> = packets(flows, true).into_iter().map(Some).collect();
+        let mut this = Self {
+            wheel: QuadWheelWithOverflow::new(|_: &u32| PruneDecision::Keep),
+            due: (0..flows as u32).collect(),
+            queued,
+        };
+        for _ in 0..3 * flows {
+            this.packet();
+        }
+        this
+    }
+}
+
+impl Subject for Generic {
+    fn packet(&mut self) {
+        while self.due.is_empty() {
+            if let Skip::Millis(ticks) = self.wheel.can_skip() {
+                self.wheel.skip(ticks);
+            }
+            self.due.extend(self.wheel.tick());
+        }
+        let Some(flow) = self.due.pop() else { return };
+        let packet = self.queued[flow as usize].take().unwrap();
+        let delay = packet.pacing_rate().and_then(|r| r.nanos_for(packet.len() as u64)).unwrap_or(0);
+        let packet = black_box(packet);
+        self.queued[flow as usize] = Some(packet);
+        let ticks = (delay / 100).max(1);
+        if self.wheel.insert_with_delay(flow, Duration::from_millis(ticks)).is_err() {
+            self.due.push(flow);
+        }
+    }
+}
+
+/// As much memory as fq visits per packet: a line of the flow, one of the queue's node, two of the packet; random order.
+struct Touch {
+    lines: Vec<[u64; 8]>,
+    packets: Vec<[u64; 16]>,
+    at: usize,
+    flows: usize,
+}
+
+impl Touch {
+    fn new(flows: usize) -> Self {
+        Self { lines: vec![[1; 8]; 2 * flows], packets: vec![[1; 16]; flows], at: 0, flows }
+    }
+}
+
+impl Subject for Touch {
+    fn packet(&mut self) {
+        self.at = (self.at + 7_368_787) % self.flows;
+        self.lines[self.at][0] += 1;
+        self.lines[self.flows + self.at][0] += 1;
+        self.packets[self.at][0] += 1;
+        self.packets[self.at][8] += 1;
+    }
+}
+
+type Make = Box<dyn Fn() -> Box<dyn Subject>>;
+
+fn cases() -> Vec<(String, Make)> {
+    let mut cases: Vec<(String, Make)> = Vec::new();
+    for flows in FLOWS {
+        cases.push((format!("fq unthrottled/{flows}"), Box::new(move || Box::new(Ours::new(flows, false)))));
+        cases.push((format!("fq throttled/{flows}"), Box::new(move || Box::new(Ours::new(flows, true)))));
+        cases.push((format!("binary heap/{flows}"), Box::new(move || Box::new(Heap::new(flows)))));
+        cases.push((format!("generic wheel/{flows}"), Box::new(move || Box::new(Generic::new(flows)))));
+        cases.push((format!("touch/{flows}"), Box::new(move || Box::new(Touch::new(flows)))));
+    }
+    cases
+}
+
+#[inline(never)]
+fn timed_batch(subject: &mut dyn Subject) {
+    for _ in 0..BATCH {
+        subject.packet();
+    }
+}
+
+fn table(batches: usize) {
+    println!("{:<24} {:>10} {:>10}", "ns per packet", "least", "median");
+    for (name, make) in cases() {
+        let mut subject = make();
+        let mut costs: Vec<f64> = (0..batches)
+            .map(|_| {
+                let began = std::time::Instant::now();
+                timed_batch(&mut *subject);
+                began.elapsed().as_nanos() as f64 / BATCH as f64
+            })
+            .collect();
+        costs.sort_by(f64::total_cmp);
+        println!("{name:<24} {:>10.1} {:>10.1}", costs[0], costs[batches / 2]);
+    }
+}
+
+fn benches(c: &mut Criterion) {
+    if let Ok(batches) = std::env::var("TABLE") {
+        table(batches.parse().unwrap_or(200));
+        std::process::exit(0);
+    }
+    if let Ok(name) = std::env::var("COUNT") {
+        let (_, make) = cases().into_iter().find(|(n, _)| *n == name).expect("a case of this name");
+        timed_batch(&mut *make());
+        println!("{BATCH}");
+        std::process::exit(0);
+    }
+    let mut group = c.benchmark_group("flows");
+    group.throughput(Throughput::Elements(BATCH as u64)).sample_size(20);
+    for (name, make) in cases() {
+        let mut subject = make();
+        group.bench_function(BenchmarkId::from_parameter(name), |b| b.iter(|| timed_batch(&mut *subject)));
+    }
+    group.finish();
+}
+
+criterion_group!(all, benches);
+criterion_main!(all);
