@@ -90,6 +90,7 @@ fn nic(name: &str, (host, card): (u8, u8), rate: Rate, table: &HostTable) -> Nic
         interval: table.interrupt_interval.0,
         latency: table.interrupt_latency.0,
         receive_delay: table.interrupt_receive_delay.0,
+        ..Moderation::default()
     };
     nic
 }
