@@ -162,27 +162,40 @@ impl Subject for Generic {
     }
 }
 
-/// As much memory as fq visits per packet: a line of the flow, one of the queue's node, two of the packet; random order.
+/// As much memory as fq visits per packet, each place known only once the one before was read: a slot of the index, the flow,
+/// the node of the queue, the packet's two lines; in random order.
 struct Touch {
-    lines: Vec<[u64; 8]>,
+    index: Vec<u32>,
+    flows: Vec<[u64; 8]>,
+    nodes: Vec<[u64; 5]>,
     packets: Vec<[u64; 16]>,
     at: usize,
-    flows: usize,
 }
 
 impl Touch {
     fn new(flows: usize) -> Self {
-        Self { lines: vec![[1; 8]; 2 * flows], packets: vec![[1; 16]; flows], at: 0, flows }
+        Self {
+            index: (0..2 * flows as u32).map(|n| n / 2).collect(),
+            flows: (0..flows as u64).map(|n| [n; 8]).collect(),
+            nodes: (0..flows as u64).map(|n| [n; 5]).collect(),
+            packets: (0..flows as u64).map(|n| [n; 16]).collect(),
+            at: 0,
+        }
     }
 }
 
 impl Subject for Touch {
     fn packet(&mut self) {
-        self.at = (self.at + 7_368_787) % self.flows;
-        self.lines[self.at][0] += 1;
-        self.lines[self.flows + self.at][0] += 1;
-        self.packets[self.at][0] += 1;
-        self.packets[self.at][8] += 1;
+        let count = self.flows.len();
+        self.at = (self.at + 7_368_787) % count;
+        let flow = self.index[2 * self.at] as usize;
+        let node = self.flows[flow][0] as usize;
+        self.flows[flow][1] += 1;
+        let packet = self.nodes[node][0] as usize;
+        self.nodes[node][1] += 1;
+        self.packets[packet][1] += 1;
+        self.packets[packet][8] += 1;
+        self.at = self.packets[packet][0] as usize;
     }
 }
 
