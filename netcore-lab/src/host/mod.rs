@@ -384,11 +384,11 @@ impl Host {
         }
     }
 
-    /// Frames that the cards can put on their links now.
+    /// What the cards can put on their links now.
     fn kick(&mut self, ctx: &mut Context<'_>) {
         for (port, interface) in self.interfaces.iter().enumerate() {
-            let frame = lock(&interface.nic).transmit_frame(ctx.now);
-            if let Some(frame) = frame {
+            lock(&interface.nic).transmit_train(ctx.now, &mut self.scratch);
+            while let Some(frame) = self.scratch.pop() {
                 ctx.send(port as u16, frame);
             }
         }
@@ -433,13 +433,23 @@ impl Host {
 impl Component for Host {
     fn receive(&mut self, port: u16, packet: Packet, ctx: &mut Context<'_>) {
         match self.interfaces.get(usize::from(port)) {
-            Some(interface) => lock(&interface.nic).frame_arrives(packet, ctx.now),
+            Some(interface) => {
+                let mut nic = lock(&interface.nic);
+                nic.frame_arrives(packet, ctx.now);
+                let at = nic.interrupt_at().filter(|_| interface.poll_at.is_none());
+                drop(nic);
+                match at {
+                    // No moderation: the handler runs at once.
+                    Some(at) if at <= ctx.now && self.started => self.wake(ctx),
+                    Some(_) => ctx.wake_by(&mut self.scheduled, at),
+                    None => {}
+                }
+            }
             None => {
                 self.counters.unmatched += 1;
                 ctx.cache.put(packet);
             }
         }
-        self.schedule(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Context<'_>) {

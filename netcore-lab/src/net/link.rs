@@ -148,7 +148,10 @@ impl Component for Link {
         }
         let len = packet.len();
         let (dice, capable) = if config.red.is_some() { (self.rng.u32(..), ecn_capable(&packet)) } else { (0, false) };
-        let (end, mark) = match d.egress.offer(len, capable, dice, ctx.now) {
+        // A card hands over the frames of a train at once, each with the time at which it leaves.
+        let leaves = packet.departure().map_or(ctx.now, |at| at.max(ctx.now));
+        packet.set_departure(None);
+        let (end, mark) = match d.egress.offer(len, capable, dice, leaves) {
             Admission::At { end, mark, .. } => (end, mark),
             Admission::Full | Admission::Early => {
                 ctx.cache.put(packet);

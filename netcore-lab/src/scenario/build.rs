@@ -140,6 +140,7 @@ impl<'a> Plan<'a> {
             interval: table.interrupt_interval.0,
             latency: table.interrupt_latency.0,
             receive_delay: table.interrupt_receive_delay.0,
+            ..Moderation::default()
         };
         let mut side = Side::new(nic);
         side.byte_queue_limits = table.byte_queue_limits;

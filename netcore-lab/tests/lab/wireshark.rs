@@ -34,8 +34,9 @@ fn a_capture_has_no_complaint_and_its_retransmissions_are_ours() {
     std::fs::write(&file, capture.bytes()).unwrap();
 
     let Some(all) = tshark(&file, "frame", &["frame.number"]) else { return };
-    let sent = outcome.links[0].directions.iter().map(|d| d.delivered + d.lost + d.queue_dropped).sum::<u64>();
-    assert!(all.len() as u64 >= sent, "{} frames captured, {sent} sent", all.len());
+    // A card hands the frames of a train over before they leave; what has not left at the end is in no capture.
+    let delivered = outcome.links[0].directions.iter().map(|d| d.delivered).sum::<u64>();
+    assert!(all.len() as u64 >= delivered, "{} frames captured, {delivered} delivered", all.len());
     // 8388608: expert severity "error".
     let complaints = "_ws.malformed or tcp.checksum.status == \"Bad\" or ip.checksum.status == \"Bad\" \
                       or _ws.expert.severity == 8388608";
