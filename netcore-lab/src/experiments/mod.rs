@@ -1,5 +1,6 @@
 //! The published experiments.
 
+mod bonded;
 mod fq_tso;
 mod vxlan_gro;
 
@@ -61,6 +62,9 @@ pub enum LabError {
     /// A connection's configuration is wrong.
     #[error(transparent)]
     Connection(#[from] netcore_tcp::ConfigError),
+    /// A run did not come to its end.
+    #[error("the experiment broke: {0}")]
+    Broken(&'static str),
     /// A qdisc's options are wrong.
     #[error(transparent)]
     Qdisc(#[from] netcore::QdiscError),
@@ -82,12 +86,12 @@ pub const EXPERIMENTS: [ExperimentInfo; 5] = [
     ExperimentInfo {
         name: "bond-8023ad-rr",
         published: "netdev, January 2011: round-robin inside 802.3ad over 4 x 82576",
-        available: false,
+        available: true,
     },
     ExperimentInfo {
         name: "balance-rr-reordering",
         published: "netdev, September 2007: balance-rr over 4 x 82546GB into a 10G host",
-        available: false,
+        available: true,
     },
     ExperimentInfo {
         name: "hystart",
@@ -116,6 +120,8 @@ pub fn run(name: &str, progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabE
         return Err(LabError::Unknown { name: name.into(), known: known.join(", ") });
     };
     match info.name {
+        "bond-8023ad-rr" => bonded::ad_round_robin::experiment(progress),
+        "balance-rr-reordering" => bonded::balance_rr::experiment(progress),
         "fq-tso-autosizing" => fq_tso::run(progress),
         "vxlan-gro-82599" => vxlan_gro::run(progress),
         _ => Err(LabError::NotYet(info.name)),
