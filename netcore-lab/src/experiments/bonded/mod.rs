@@ -179,7 +179,7 @@ pub(super) fn run(ends: [&End; 2], load: &Load) -> Result<Outcome, LabError> {
     let missing = || LabError::Broken("a host is missing");
     let start = Instant::from_secs(1);
     let stop = start + Duration::from_secs_f64(load.seconds);
-    let bulk = Bulk { stop: Some(stop), close: false, ..load.bulk };
+    let bulk = Bulk { stop: Some(stop), close: true, ..load.bulk };
     let mut flow = 0;
     for (direction, streams) in load.streams.into_iter().enumerate() {
         let (from, to) = if direction == 0 { (1, 2) } else { (2, 1) };
