@@ -8,6 +8,8 @@ use std::hint::black_box;
 
 const PACKETS: usize = 64;
 
+type Select = Box<dyn FnMut(&Packet) -> Option<usize>>;
+
 fn tcp(n: u8) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
     frame.extend([0x45, 0, 0, 60, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
@@ -32,7 +34,7 @@ fn policies(c: &mut Criterion) {
         let mut group = c.benchmark_group(kind);
         group.throughput(Throughput::Elements(PACKETS as u64));
         let packets: Vec<Packet> = (0..PACKETS).map(|n| cache.copy_from_slice(&make(n as u8)).unwrap()).collect();
-        let mut all: Vec<(String, Box<dyn FnMut(&Packet) -> Option<usize>>)> = Vec::new();
+        let mut all: Vec<(String, Select)> = Vec::new();
         let of = members.clone();
         let mut rr = RoundRobin::new(1, 1);
         all.push(("balance-rr".into(), Box::new(move |packet| rr.select(packet, &of))));
