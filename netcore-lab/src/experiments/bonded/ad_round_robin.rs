@@ -259,19 +259,3 @@ fn one_link(s: &Scenario) -> f64 {
     let mtu = f64::from(s.end.mtu);
     s.end.rate_mbps as f64 * (mtu - 52.0) / (mtu + 38.0)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_stream_fills_all_links_only_if_the_switch_can_tell_its_frames_apart() {
-        let mut s = Scenario::parse(SCENARIO).unwrap();
-        s.run.seconds = 0.4;
-        let case = Case { links: 4, streams: [1, 0], policy: Policy::RoundRobin, today: false, pull: false };
-        let all = s.run(&case).unwrap();
-        let one = s.run(&Case { policy: Policy::FixedMac, ..case }).unwrap();
-        assert!(all.mbps[0] > 2.5 * one_link(&s), "{}", all.mbps[0]);
-        assert!(one.mbps[0] < 1.01 * one_link(&s), "{}", one.mbps[0]);
-    }
-}
