@@ -1,9 +1,9 @@
 //! Every parser takes any bytes, its iterators end, and what is read is written back as it was.
 
 use netcore::wire::{
-    ArpHeader, ArpIpv4, EthernetHeader, GeneveHeader, GeneveOptions, GreFlags, GreHeader, IcmpHeader, Icmpv6Header,
-    IpHeader, Ipv4Header, Ipv6Header, LlcHeader, NeighbourMessage, TcpHeader, TcpOptions, UdpHeader, VlanHeader,
-    VxlanHeader,
+    ArpHeader, ArpIpv4, CiscoMetadata, EthernetHeader, GeneveHeader, GeneveOptions, GreFlags, GreHeader, IcmpHeader,
+    Icmpv6Header, IpHeader, Ipv4Header, Ipv6Header, LlcHeader, NeighbourMessage, TcpHeader, TcpOptions, UdpHeader,
+    VlanHeader, VxlanHeader,
 };
 
 /// Ethernet, VLAN, IP and transport headers.
@@ -39,7 +39,7 @@ pub fn wire(data: &[u8]) {
 
 /// VXLAN, GENEVE, GRE, IP-in-IP.
 pub fn wire_tunnels(data: &[u8]) {
-    let _ = VxlanHeader::parse(data);
+    let _ = (VxlanHeader::parse(data), CiscoMetadata::parse(data));
     if let Ok((header, options, rest)) = GeneveHeader::parse(data) {
         assert_eq!(header.header_len() + rest.len(), data.len());
         let mut bytes = [0; GeneveHeader::MAX_OPTIONS];

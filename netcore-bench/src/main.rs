@@ -8,6 +8,7 @@
 mod callgrind;
 mod frames;
 mod measure;
+mod nic;
 mod workloads;
 
 use clap::Parser;
@@ -34,7 +35,8 @@ struct Arguments {
 
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    let workloads = workloads::all();
+    let mut workloads = workloads::all();
+    workloads.extend(nic::all());
     if let Some(name) = &arguments.count {
         let workload = workloads.iter().find(|w| w.name == name.as_str());
         let Some(workload) = workload else { anyhow::bail!("no workload {name}") };

@@ -2,10 +2,12 @@
 
 use crate::frames;
 use netcore::offload::{ReceiveOffload, Segmenter};
+use netcore::ring::{Mpmc, Receiver, Sender, spsc};
 use netcore::{
     Burst, Features, Gso, GsoKind, Instant, Packet, PacketPool, PoolCache, PoolConfig, ReceiveChecksum, TunnelPorts,
 };
 use netcore_offload::{Gro, GroConfig, GroTable, SoftwareSegmenter};
+use std::collections::VecDeque;
 use std::hint::black_box;
 
 /// One kind of operation, measured in batches.
@@ -46,12 +48,20 @@ pub(crate) fn all() -> Vec<Workload> {
         workload!("gso of a 64 KB tcp4 chain", Some(10.0), GsoBatch::new(false, false)),
         workload!("gso of a 64 KB vxlan chain", Some(13.0), GsoBatch::new(true, false)),
         workload!("checksum 20 bytes", None, Checksum::new(20)),
+        workload!("checksum 64 bytes", None, Checksum::new(64)),
+        workload!("checksum 576 bytes", None, Checksum::new(576)),
         workload!("checksum 1448 bytes", Some(17.0), Checksum::new(1448)),
+        workload!("checksum 8948 bytes", None, Checksum::new(8948)),
         workload!("checksum 65514 bytes", Some(1010.0), Checksum::new(65514)),
         workload!("dissect tcp4", Some(3.0), Dissect::new(false)),
         workload!("dissect vxlan tcp4", Some(5.0), Dissect::new(true)),
+        workload!("dissect tagged tcp4", None, Dissect::with_tag()),
         workload!("pool get + put", Some(1.5), Pool::new(1)),
         workload!("pool get + put, bursts of 32", Some(0.4), Pool::new(32)),
+        workload!("ring spsc, one value", None, Spsc::new(1)),
+        workload!("ring spsc, batches of 32", None, Spsc::new(32)),
+        workload!("ring mpmc, one value", None, MpmcBatch::new(1)),
+        workload!("ring mpmc, batches of 32", None, MpmcBatch::new(32)),
         workload!("packet move through a burst", None, Move::new()),
         workload!("packet share + put", None, Share::new()),
     ]
@@ -217,6 +227,13 @@ impl Dissect {
         let frames = (0..64).map(|i| frames::tcp(i, u32::from(i), i, 100, vxlan)).collect();
         Self { frames, ports: TunnelPorts::default() }
     }
+
+    /// What the path for the most frequent frames does not take.
+    fn with_tag() -> Self {
+        let mut this = Self::new(false);
+        this.frames.iter_mut().for_each(|frame| drop(frame.splice(12..12, [0x81, 0, 0, 5])));
+        this
+    }
 }
 
 impl Batch for Dissect {
@@ -227,6 +244,77 @@ impl Batch for Dissect {
     fn run(&mut self) {
         for frame in &self.frames {
             black_box(&netcore::dissect(black_box(frame), &self.ports));
+        }
+    }
+}
+
+/// Values through a ring on one thread: what the ring itself costs.
+struct Spsc {
+    sender: Sender<u64>,
+    receiver: Receiver<u64>,
+    batch: VecDeque<u64>,
+    got: Vec<u64>,
+}
+
+impl Spsc {
+    fn new(size: u64) -> Self {
+        let (sender, receiver) = spsc(1024).expect("a ring of 1024 values");
+        Self { sender, receiver, batch: (0..size).collect(), got: Vec::with_capacity(32) }
+    }
+}
+
+impl Batch for Spsc {
+    fn prepare(&mut self) -> usize {
+        512
+    }
+
+    fn run(&mut self) {
+        if self.batch.len() == 1 {
+            for _ in 0..512 {
+                let _ = black_box(self.sender.send(black_box(7)));
+                black_box(self.receiver.receive());
+            }
+        } else {
+            for _ in 0..512 / self.batch.len() {
+                self.sender.send_batch(&mut self.batch);
+                self.receiver.receive_batch(&mut self.got, 32);
+                self.batch.extend(black_box(&mut self.got).drain(..));
+            }
+        }
+    }
+}
+
+/// As [`Spsc`], through a ring for many threads.
+struct MpmcBatch {
+    ring: Mpmc<u64>,
+    batch: VecDeque<u64>,
+    got: Vec<u64>,
+}
+
+impl MpmcBatch {
+    fn new(size: u64) -> Self {
+        let ring = Mpmc::new(1024).expect("a ring of 1024 values");
+        Self { ring, batch: (0..size).collect(), got: Vec::with_capacity(32) }
+    }
+}
+
+impl Batch for MpmcBatch {
+    fn prepare(&mut self) -> usize {
+        512
+    }
+
+    fn run(&mut self) {
+        if self.batch.len() == 1 {
+            for _ in 0..512 {
+                let _ = black_box(self.ring.send(black_box(7)));
+                black_box(self.ring.receive());
+            }
+        } else {
+            for _ in 0..512 / self.batch.len() {
+                self.ring.send_batch(&mut self.batch);
+                self.ring.receive_batch(&mut self.got, 32);
+                self.batch.extend(black_box(&mut self.got).drain(..));
+            }
         }
     }
 }

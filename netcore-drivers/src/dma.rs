@@ -229,6 +229,21 @@ pub(crate) fn heap_region<O: Send + Sync + 'static>(
     Some(unsafe { DmaRegion::from_raw_parts(start, len, Iova::Linear(iova), Box::new((owner, heap))) })
 }
 
+/// Two views of the same ordinary memory, for benches and tests that play the device's part: the driver's, whose device
+/// addresses are addresses in memory, and the device's.
+pub fn shared_blocks(len: usize) -> Option<(DmaRegion, DmaBlock)> {
+    let region = plain_region(len)?;
+    let (start, len, iova) = (region.start(), region.len(), region.iova().clone());
+    let owner = alloc::sync::Arc::new(region);
+    let view = |owner| {
+        // SAFETY: zeroed memory, page aligned, alive as long as the region that every view owns. Both views are used through
+        // `DmaBlock` only, which never forms references.
+        unsafe { DmaRegion::from_raw_parts(start, len, iova.clone(), Box::new(owner)) }
+    };
+    let device = DmaBlock::new(view(owner.clone())).ok()?;
+    Some((view(owner), device))
+}
+
 /// A region of ordinary memory for benches without a device: the device address is the address in memory.
 pub fn plain_region(len: usize) -> Option<DmaRegion> {
     let region = heap_region(len, 0, |_| ())?;

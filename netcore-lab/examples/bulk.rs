@@ -18,34 +18,67 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut profile = Profile::by_name(&name)?;
     profile.congestion.set("hystart", &hystart)?;
     profile.timestamps = false;
-    profile.congestion = profile.congestion.with_hz(1000)?;
+    let env = |name: &str, default: u64| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    profile.congestion = profile.congestion.with_hz(env("HZ", 1000) as u32)?;
+    profile.rmem.default = env("RMEM", 349_520);
     profile.rmem.max = 100_000_000;
-    profile.wmem.max = 100_000_000;
+    profile.wmem.max = 134_217_728;
     let mut config = Config::new(profile);
     if let Some(buffer) = buffer.filter(|b| *b > 0) {
         config.sndbuf = Some(2 * buffer);
         config.rcvbuf = Some(2 * buffer);
     }
-    let mut lab = Lab::new(1, 200_000)?;
+    let mut lab = Lab::new(phase, 200_000)?;
     let rate = Rate::from_bits_per_sec(10_000_000_000);
     let nic = |host| {
         let mut nic = NicConfig::new("eth0", mac(host, 0), rate);
         nic.mtu = 9000;
         nic.receive_ring = 4096;
+        if let Ok(us) = std::env::var("ITR") {
+            nic.moderation.interval = Duration::from_micros(us.parse().expect("ITR"));
+        }
+        nic.moderation.transmit_delay = Duration::from_micros(100);
+        nic.receive_truesize = Some(9256);
         nic
     };
-    let link = LinkConfig { rate: Some(rate), delay: Duration::from_micros(rtt_us / 2), ..LinkConfig::default() };
-    let hosts = pair(&mut lab, Side::new(nic(1)), Side::new(nic(2)), link)?;
+    let jitter = Duration::from_micros(env("JITTER", 0));
+    let link =
+        LinkConfig { rate: Some(rate), delay: Duration::from_micros(rtt_us / 2), jitter, ..LinkConfig::default() };
+    let qdisc = netcore::Fifo::new(netcore::FifoLimit::Packets(env("QLEN", 1000) as usize));
+    let left = Side { gro: None, qdisc: Some(Box::new(qdisc)), byte_queue_limits: false, ..Side::new(nic(1)) };
+    let hosts = pair(&mut lab, left, Side { gro: None, ..Side::new(nic(2)) }, link)?;
     let path = path(1, 2, 0, 9000);
     let bulk = Bulk { bytes: Some(8 << 30), ..Bulk::default() };
-    let start = Instant::from_micros(1_000_000 + phase);
+    let start = Instant::from_micros(400_000_000 + phase);
     let receiver = lab.get_mut::<Host>(hosts.right).ok_or("host")?;
     let sink = receiver.listen(config.clone(), path.reversed(), 2, Application::Sink)?;
     let sender = lab.get_mut::<Host>(hosts.left).ok_or("host")?;
     sender.connect(config, path, 1, start, Application::Bulk(bulk))?;
     let began = std::time::Instant::now();
     let mut last = 0;
-    for second in 1..=15 {
+    if let Ok(rounds) = std::env::var("ROUNDS") {
+        for round in 1..=rounds.parse::<u32>()? {
+            lab.run_until(start + Duration::from_micros(rtt_us * u64::from(round) + 1000));
+            let r = lab.get::<Host>(hosts.right).and_then(|h| h.flow(sink)).and_then(|f| f.endpoint()).ok_or("flow")?;
+            let s = lab.get::<Host>(hosts.left).and_then(|h| h.flows()[0].endpoint()).ok_or("flow")?;
+            let (i, ri) = (s.info(), r.info());
+            println!(
+                "{round:3} cwnd {:6} ss {:?} out {:6} rwnd {:9} sndbuf {:9} | rcvbuf {} rcv_ssthresh {} space {} rtt {:?} acks {} unsent {}",
+                i.cwnd,
+                i.ssthresh,
+                i.unacked,
+                i.snd_wnd / 8960,
+                i.sndbuf,
+                ri.rcvbuf,
+                ri.rcv_ssthresh / 8960,
+                ri.rcv_space / 8960,
+                ri.rcv_rtt_us,
+                r.counters().pure_acks_sent,
+                i.notsent
+            );
+        }
+    }
+    for second in 1..=env("SECONDS", 15) {
         lab.run_until(start + Duration::from_secs(second));
         let flow = lab.get::<Host>(hosts.right).and_then(|h| h.flow(sink)).and_then(|f| f.endpoint()).ok_or("flow")?;
         let bytes = flow.info().bytes_received;

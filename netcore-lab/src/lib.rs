@@ -8,6 +8,7 @@
 //! parameter that a publication does not state is declared in the scenario file with its reason.
 #![forbid(unsafe_code)]
 
+pub mod capture;
 pub mod engine;
 pub mod experiment;
 pub mod experiments;
@@ -17,8 +18,10 @@ pub mod nic;
 pub mod parallel;
 pub mod receiver;
 pub mod report;
+pub mod scenario;
 pub mod topology;
 pub mod traffic;
+pub mod tunnel;
 
 pub use experiment::{Experiment, Row, Series};
 pub use experiments::{EXPERIMENTS, ExperimentInfo, LabError, run};

@@ -23,12 +23,19 @@ pub struct Moderation {
     pub latency: Duration,
     /// Receive interrupts wait until no frame has come for this long (RDTR), at most [`Moderation::interval`].
     pub receive_delay: Duration,
+    /// Transmit interrupts wait for this long (TIDV); a receive interrupt before that serves them as well.
+    pub transmit_delay: Duration,
 }
 
 impl Default for Moderation {
     /// No moderation, no latency.
     fn default() -> Self {
-        Self { interval: Duration::ZERO, latency: Duration::ZERO, receive_delay: Duration::ZERO }
+        Self {
+            interval: Duration::ZERO,
+            latency: Duration::ZERO,
+            receive_delay: Duration::ZERO,
+            transmit_delay: Duration::ZERO,
+        }
     }
 }
 
@@ -104,13 +111,6 @@ pub struct NicCounters {
     pub tx_busy: u64,
 }
 
-struct Sending {
-    /// Frames of this packet still to go.
-    frames: VecDeque<Packet>,
-    completion: Completion,
-    descriptors: usize,
-}
-
 /// A card.
 pub struct Nic {
     config: NicConfig,
@@ -118,7 +118,6 @@ pub struct Nic {
     segmenter: SoftwareSegmenter,
     ring: VecDeque<(Packet, usize)>,
     ring_used: usize,
-    current: Option<Sending>,
     free_at: Instant,
     remainder: u64,
     /// Sent, not yet seen by the driver: end of transmission.
@@ -150,7 +149,6 @@ impl Nic {
             segmenter: SoftwareSegmenter::new(),
             ring: VecDeque::new(),
             ring_used: 0,
-            current: None,
             free_at: Instant::ZERO,
             remainder: 0,
             sent: VecDeque::new(),
@@ -191,69 +189,57 @@ impl Nic {
         self.link_up
     }
 
-    /// The next frame for the wire if the transmitter is free at `now`.
-    pub(crate) fn transmit_frame(&mut self, now: Instant) -> Option<Packet> {
+    /// Hands the frames of the next packet to `wire` if the transmitter is free at `now`. Each frame carries the time at
+    /// which its first bit leaves as its departure time; the transmitter is busy until the last one is out.
+    pub(crate) fn transmit_train(&mut self, now: Instant, wire: &mut Burst) {
         if self.free_at > now || !self.link_up {
-            return None;
+            return;
         }
-        while self.current.is_none() {
-            let (packet, descriptors) = self.ring.pop_front()?;
-            self.load(packet, descriptors, now);
-        }
-        let sending = self.current.as_mut()?;
-        let frame = sending.frames.pop_front()?;
-        let len = frame.len();
-        self.counters.tx_packets += 1;
-        self.counters.tx_bytes += len as u64;
-        let rate = u128::from(self.config.rate.bytes_per_sec().max(1));
+        let Some((packet, descriptors)) = self.ring.pop_front() else { return };
+        let completion =
+            Completion { flow_id: packet.flow_id(), truesize: packet.truesize() as u32, bytes: packet.len() as u32 };
+        self.cut(packet);
         if self.free_at < now {
+            self.free_at = now;
             self.remainder = 0;
         }
-        let wire = u128::from(crate::net::wire_bytes(len, crate::net::ETHERNET_OVERHEAD));
-        let scaled = wire * 1_000_000_000 + u128::from(self.remainder);
-        self.remainder = (scaled % rate) as u64;
-        self.free_at = now.plus_nanos((scaled / rate) as u64);
-        if sending.frames.is_empty() {
-            let done = (self.free_at, sending.completion, sending.descriptors);
-            self.sent.push_back(done);
-            self.current = None;
-            self.request_interrupt(self.free_at, false);
+        let rate = u128::from(self.config.rate.bytes_per_sec().max(1));
+        while let Some(mut frame) = self.pieces.pop() {
+            let len = frame.len();
+            self.counters.tx_packets += 1;
+            self.counters.tx_bytes += len as u64;
+            frame.set_departure(Some(self.free_at));
+            let bytes = u128::from(crate::net::wire_bytes(len, crate::net::ETHERNET_OVERHEAD));
+            // Exact over any number of frames: what a division leaves counts for the next one.
+            let scaled = bytes * 1_000_000_000 + u128::from(self.remainder);
+            self.remainder = (scaled % rate) as u64;
+            self.free_at = self.free_at.plus_nanos((scaled / rate) as u64);
+            wire.push(frame);
         }
-        Some(frame)
+        self.sent.push_back((self.free_at, completion, descriptors));
+        self.request_interrupt(self.free_at, false);
     }
 
     /// When the transmitter can take the next frame, if there is one.
     pub(crate) fn transmit_at(&self) -> Option<Instant> {
-        (self.link_up && (self.current.is_some() || !self.ring.is_empty())).then_some(self.free_at)
+        (self.link_up && !self.ring.is_empty()).then_some(self.free_at)
     }
 
-    /// Reads a packet from the ring and cuts it if it is a super-packet.
-    fn load(&mut self, mut packet: Packet, descriptors: usize, now: Instant) {
-        let completion =
-            Completion { flow_id: packet.flow_id(), truesize: packet.truesize() as u32, bytes: packet.len() as u32 };
-        let mut frames = VecDeque::new();
+    /// Cuts a super-packet, or fills in a checksum, as the hardware does.
+    fn cut(&mut self, mut packet: Packet) {
         if packet.is_super() {
             self.counters.tx_tso += 1;
-            match self.segmenter.segment(packet, Features::empty(), &mut self.cache, &mut self.pieces) {
-                Ok(_) => frames.extend(self.pieces.drain()),
-                Err(failed) => {
-                    self.counters.tx_errors += 1;
-                    self.cache.put(failed.packet);
-                }
+            if let Err(failed) = self.segmenter.segment(packet, Features::empty(), &mut self.cache, &mut self.pieces) {
+                self.counters.tx_errors += 1;
+                self.cache.put(failed.packet);
             }
-        } else {
-            if packet.transmit_checksum().is_some() {
-                // A request that points outside the packet goes out as it is, as from a real card.
-                let _ = self.segmenter.fill_checksum(&mut packet, &mut self.cache);
-            }
-            frames.push_back(packet);
+            return;
         }
-        if frames.is_empty() {
-            self.sent.push_back((now, completion, descriptors));
-            self.request_interrupt(now, false);
-        } else {
-            self.current = Some(Sending { frames, completion, descriptors });
+        if packet.transmit_checksum().is_some() {
+            // A request that points outside the packet goes out as it is, as from a real card.
+            let _ = self.segmenter.fill_checksum(&mut packet, &mut self.cache);
         }
+        self.pieces.push(packet);
     }
 
     /// A frame arrives from the wire.
@@ -290,8 +276,10 @@ impl Nic {
         let earliest = self.last_interrupt.map_or(at, |last| at.max(last + m.interval));
         let wanted = if receive && !m.receive_delay.is_zero() {
             (at + m.receive_delay).min(earliest.max(at) + m.interval)
-        } else {
+        } else if receive {
             at
+        } else {
+            at + m.transmit_delay
         };
         let when = wanted.max(earliest) + m.latency;
         self.interrupt_at = Some(self.interrupt_at.map_or(when, |pending| pending.min(when)));

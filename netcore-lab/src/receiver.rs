@@ -174,7 +174,7 @@ pub fn run(
 const VXLAN_OVER_IPV4: usize = 14 + 20 + 8 + 8;
 
 /// TCP payload of the innermost packet, from its headers.
-fn payload_len(packet: &Packet) -> u32 {
+pub(crate) fn payload_len(packet: &Packet) -> u32 {
     let offsets = packet.offsets();
     let head = packet.head();
     let tcp = match offsets {

@@ -8,7 +8,7 @@
 //! * a TAP gives no receive hash, so all flows share a bucket of eight; and no checksum verdicts, so all are verified in
 //!   software. Recorded answers for both are in `kernel_scenarios.rs`;
 //! * in-line VLAN tags merge only in a kernel with 802.1Q, GENEVE only where it has a device: the kernel at hand may have neither,
-//!   so `kernel_scenarios.rs`, captures and the identity of `identity.rs` stand in;
+//!   so `kernel_scenarios.rs`, `geneve_tshark.rs`, captures and the identity of `identity.rs` stand in;
 //! * the kernel's UDP GRO is asked through a socket with `UDP_GRO`.
 #![cfg(target_os = "linux")]
 

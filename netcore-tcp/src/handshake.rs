@@ -266,6 +266,7 @@ impl Endpoint {
         self.rcv.ack.last_data = now;
         self.cc.init(&mut self.cs, now);
         self.update_pacing_rate();
+        self.fix_up_buffers();
         self.rcv.window_clamp = self.rcv.window_clamp.min(self.full_space().max(self.rcv.wnd));
         self.rcv.ssthresh = self.rcv.ssthresh.min(self.rcv.window_clamp);
         self.init_receive_tuning(now);

@@ -121,7 +121,8 @@ fn pool(c: &mut Criterion) {
             cache.get_burst(32, &mut burst);
             burst
         };
-        b.iter_batched_ref(full, Burst::clear, BatchSize::SmallInput);
+        // So many bursts at once as the pool has packets for.
+        b.iter_batched_ref(full, Burst::clear, BatchSize::NumIterations(32));
     });
     group.finish();
 }
@@ -157,7 +158,7 @@ fn rings(c: &mut Criterion) {
                 chunk.fill_from_iter(batch.drain(..));
             }
             if let Ok(chunk) = consumer.read_chunk(32) {
-                batch.extend(black_box(chunk).into_iter());
+                batch.extend(black_box(chunk));
             }
         });
     });

@@ -2,11 +2,13 @@
 
 mod fuzz;
 mod guest;
+mod licences;
 mod oracle;
 mod run;
 mod steps;
 
 use clap::{Parser, Subcommand};
+use fuzz::Sanitizer;
 use run::{Outcome, Report};
 use std::process::ExitCode;
 
@@ -22,7 +24,7 @@ struct Arguments {
 enum Command {
     /// Everything a change must pass
     Test {
-        /// Longer fuzzing as well
+        /// Longer fuzzing as well, with AddressSanitizer
         #[arg(long)]
         all: bool,
         /// Leave fuzzing with libFuzzer out; the seeds are replayed all the same
@@ -39,6 +41,9 @@ enum Command {
         /// Seconds per target
         #[arg(long, default_value_t = 60)]
         seconds: u64,
+        /// What watches memory
+        #[arg(long, value_enum, default_value = "none")]
+        sanitizer: Sanitizer,
     },
     /// Run the benches
     Bench {
@@ -73,12 +78,14 @@ fn main() -> ExitCode {
                 }
             }
             if !no_fuzz && only.as_ref().is_none_or(|text| "fuzz".contains(text.as_str())) {
-                let seconds = if all { 300 } else { 20 };
-                report.run("fuzz", || fuzz::all(seconds));
+                let (seconds, sanitizer) = if all { (300, Sanitizer::Address) } else { (20, Sanitizer::None) };
+                report.run("fuzz", || fuzz::all(seconds, sanitizer));
             }
         }
-        Command::Fuzz { target: None, seconds } => report.run("fuzz", || fuzz::all(seconds)),
-        Command::Fuzz { target: Some(target), seconds } => report.run("fuzz", || fuzz::one(&target, seconds)),
+        Command::Fuzz { target: None, seconds, sanitizer } => report.run("fuzz", || fuzz::all(seconds, sanitizer)),
+        Command::Fuzz { target: Some(target), seconds, sanitizer } => {
+            report.run("fuzz", || fuzz::one(&target, seconds, sanitizer));
+        }
         Command::Bench { filter } => report.run("bench", || steps::bench(filter.as_deref())),
         Command::Guest => report.run("guest", guest::get),
         Command::Oracle { which: Oracle::Bond } => report.run("oracle bond", oracle::bond),

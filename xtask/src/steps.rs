@@ -9,10 +9,11 @@ use std::process::Command;
 const NO_STD: [&str; 4] = ["netcore", "netcore-offload", "netcore-cc", "netcore-bond"];
 
 /// In order; cheap ones first.
-pub(crate) fn all() -> [Step; 9] {
+pub(crate) fn all() -> [Step; 10] {
     [
         Step { name: "format", run: format },
         Step { name: "toolchain", run: toolchain },
+        Step { name: "licences", run: crate::licences::check },
         Step { name: "lints", run: lints },
         Step { name: "tests", run: tests },
         Step { name: "doc tests", run: doc_tests },

@@ -7,7 +7,9 @@ mod dissect;
 mod gro;
 mod gso;
 mod nic;
+mod qdisc;
 mod reproduce;
+mod run;
 
 use clap::Subcommand;
 use std::io::{ErrorKind, Write};
@@ -25,7 +27,9 @@ pub(crate) enum Command {
     Cc(cc::Arguments),
     Dissect(dissect::Arguments),
     Nic(nic::Arguments),
+    Qdisc(qdisc::Arguments),
     Reproduce(reproduce::Arguments),
+    Run(run::Arguments),
 }
 
 impl Command {
@@ -37,7 +41,9 @@ impl Command {
             Self::Cc(arguments) => cc::run(arguments),
             Self::Dissect(arguments) => dissect::run(arguments),
             Self::Nic(arguments) => nic::run(arguments),
+            Self::Qdisc(arguments) => qdisc::run(arguments),
             Self::Reproduce(arguments) => reproduce::run(arguments),
+            Self::Run(arguments) => run::run(arguments),
         }
     }
 }

@@ -65,6 +65,13 @@ fn common(switches: Switches, len: u16, status_bits: u32, errors: u32, vlan: u16
 #[derive(Debug)]
 pub struct Legacy(pub(super) Switches);
 
+impl Legacy {
+    /// The layout with every offload on, for a ring without a device: a bench.
+    pub const fn with_every_offload() -> Self {
+        Self(Switches { checksum: true, strip: true, keep_bad: false, hash: false })
+    }
+}
+
 impl ReceiveLayout for Legacy {
     const DONE: u64 = 1 << 32;
 

@@ -173,6 +173,7 @@ impl<L: ReceiveLayout> ReceiveRing<L> {
     /// tail store.
     pub fn receive(&mut self, burst: &mut Burst, budget: usize, cache: &mut PoolCache, now: Instant) -> usize {
         let mut received = 0;
+        let mut bytes = 0;
         while received < budget {
             let index = self.next;
             // A descriptor that is not armed may still hold the done bit of an earlier round.
@@ -188,8 +189,16 @@ impl<L: ReceiveLayout> ReceiveRing<L> {
             self.next = self.descriptors.next(index);
             self.armed -= 1;
             if let Some(packet) = self.take(index, &result, cache) {
-                received += usize::from(self.deliver(packet, &result, burst, cache, now));
+                let len = packet.len() as u64;
+                if self.deliver(packet, &result, burst, cache, now) {
+                    received += 1;
+                    bytes += len;
+                }
             }
+        }
+        if received > 0 {
+            count(&self.counters.packets, received as u64);
+            count(&self.counters.bytes, bytes);
         }
         // Also after an idle poll: the pool may have had no buffer the last time.
         if self.armed + 1 < self.descriptors.count() && self.arm(cache) > 0 {
@@ -269,8 +278,6 @@ impl<L: ReceiveLayout> ReceiveRing<L> {
             count(&self.counters.merged, 1);
             self.layout.finish_merged(&mut packet, result);
         }
-        count(&self.counters.packets, 1);
-        count(&self.counters.bytes, packet.len() as u64);
         burst.push(packet);
         true
     }

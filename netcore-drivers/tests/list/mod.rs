@@ -113,7 +113,7 @@ impl Expect {
 
     /// An emulation in QEMU.
     pub fn qemu(name: &'static str) -> Self {
-        Self { cycles: 10, interrupts: &[], overrun: false, size_step: 7, at_once: 6, ..Self::model(name) }
+        Self { cycles: 10, interrupts: &[], overrun: false, at_once: 6, ..Self::model(name) }
     }
 }
 

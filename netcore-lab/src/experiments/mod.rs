@@ -2,6 +2,7 @@
 
 mod bonded;
 mod fq_tso;
+mod hystart;
 mod vxlan_gro;
 
 use crate::experiment::Experiment;
@@ -50,21 +51,21 @@ pub enum LabError {
     /// A pool could not be made.
     #[error(transparent)]
     Pool(#[from] netcore::PoolConfigError),
-    /// An offload setting is out of range.
+    /// A connection's configuration is wrong.
     #[error(transparent)]
-    Gro(#[from] netcore_offload::GroConfigError),
+    Connection(#[from] netcore_tcp::ConfigError),
     /// A lab could not be set up.
     #[error(transparent)]
     Topology(#[from] crate::topology::TopologyError),
     /// A lab could not be built.
     #[error(transparent)]
     Engine(#[from] crate::engine::EngineError),
-    /// A connection's configuration is wrong.
-    #[error(transparent)]
-    Connection(#[from] netcore_tcp::ConfigError),
     /// A run did not come to its end.
     #[error("the experiment broke: {0}")]
     Broken(&'static str),
+    /// An offload setting is out of range.
+    #[error(transparent)]
+    Gro(#[from] netcore_offload::GroConfigError),
     /// A qdisc's options are wrong.
     #[error(transparent)]
     Qdisc(#[from] netcore::QdiscError),
@@ -96,7 +97,7 @@ pub const EXPERIMENTS: [ExperimentInfo; 5] = [
     ExperimentInfo {
         name: "hystart",
         published: "netdev, March 2011: HyStart at 10 Gbit/s over 18 and 80 ms",
-        available: false,
+        available: true,
     },
     ExperimentInfo {
         name: "fq-tso-autosizing",
@@ -122,6 +123,7 @@ pub fn run(name: &str, progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabE
     match info.name {
         "bond-8023ad-rr" => bonded::ad_round_robin::experiment(progress),
         "balance-rr-reordering" => bonded::balance_rr::experiment(progress),
+        "hystart" => hystart::run(progress),
         "fq-tso-autosizing" => fq_tso::run(progress),
         "vxlan-gro-82599" => vxlan_gro::run(progress),
         _ => Err(LabError::NotYet(info.name)),

@@ -49,6 +49,8 @@ pub struct Flow {
     pub(super) dirty: bool,
     /// The earliest timer that is queued for this flow.
     pub(super) armed: Option<Instant>,
+    first_data: Option<Instant>,
+    finished: Option<Instant>,
 }
 
 impl Flow {
@@ -60,6 +62,8 @@ impl Flow {
             samples: Vec::new(),
             dirty: false,
             armed: Some(start),
+            first_data: None,
+            finished: None,
         }
     }
 
@@ -71,6 +75,8 @@ impl Flow {
             samples: Vec::new(),
             dirty: false,
             armed: None,
+            first_data: None,
+            finished: None,
         }
     }
 
@@ -88,6 +94,16 @@ impl Flow {
         &self.samples
     }
 
+    /// When the first data arrived: where a receiver's clock starts.
+    pub fn first_data(&self) -> Option<Instant> {
+        self.first_data
+    }
+
+    /// When the peer had closed and everything was read.
+    pub fn finished(&self) -> Option<Instant> {
+        self.finished
+    }
+
     /// Bytes that the application handed over.
     pub fn written(&self) -> u64 {
         self.running.written()
@@ -102,7 +118,13 @@ impl Flow {
 
     pub(super) fn run(&mut self, cache: &mut PoolCache, now: Instant) {
         if let Some(endpoint) = &mut self.endpoint {
+            if self.first_data.is_none() && endpoint.readable() > 0 {
+                self.first_data = Some(now);
+            }
             self.running.run(endpoint, cache, now);
+            if self.finished.is_none() && endpoint.is_finished() {
+                self.finished = Some(now);
+            }
         }
     }
 

@@ -26,6 +26,8 @@ use std::time::Duration;
 pub struct Interface {
     nic: SharedNic,
     offload: Option<Box<dyn ReceiveOffload>>,
+    /// A tunnel device above, and what a packet costs below it, ns.
+    tunnel: Option<(Box<dyn ReceiveOffload>, u64)>,
     /// Frames polled, waiting for the CPU.
     polled: VecDeque<(Instant, Burst)>,
     /// The poll goes on at this time.
@@ -35,12 +37,18 @@ pub struct Interface {
 impl Interface {
     /// A card without receive offload.
     pub fn new(nic: SharedNic) -> Self {
-        Self { nic, offload: None, polled: VecDeque::new(), poll_at: None }
+        Self { nic, offload: None, tunnel: None, polled: VecDeque::new(), poll_at: None }
     }
 
     /// Merges what a poll brings.
     pub fn with_offload(mut self, offload: Box<dyn ReceiveOffload>) -> Self {
         self.offload = Some(offload);
+        self
+    }
+
+    /// Hands what was merged to a tunnel device; each packet costs `outer_ns` below it.
+    pub fn with_tunnel(mut self, tunnel: Box<dyn ReceiveOffload>, outer_ns: u64) -> Self {
+        self.tunnel = Some((tunnel, outer_ns));
         self
     }
 }
@@ -196,6 +204,9 @@ impl Host {
     /// Adds all counters of cards, transmit path and connections.
     pub fn statistics(&self, statistics: &mut Statistics) {
         self.transmit.statistics(statistics);
+        for (tunnel, _) in self.interfaces.iter().filter_map(|interface| interface.tunnel.as_ref()) {
+            tunnel.statistics(statistics);
+        }
         for flow in &self.flows {
             if let Some(endpoint) = flow.endpoint() {
                 endpoint.counters().write(statistics);
@@ -247,8 +258,15 @@ impl Host {
                 }
                 None => up.append(&mut received),
             }
+            let mut below = Duration::ZERO;
+            if let Some((tunnel, outer_ns)) = &mut interface.tunnel {
+                below = Duration::from_nanos(*outer_ns * up.len() as u64);
+                let mut outer = std::mem::take(&mut up);
+                tunnel.receive(&mut outer, &mut up, ctx.cache, ctx.now);
+                tunnel.end_poll(n >= budget, &mut up, ctx.cache, ctx.now);
+            }
             self.counters.wire_packets += n as u64;
-            let cost = self.cost.of(n, up.len(), bytes);
+            let cost = self.cost.of(n, up.len(), bytes) + below;
             if cost.is_zero() {
                 self.deliver(&mut up, ctx);
             } else {
@@ -366,11 +384,11 @@ impl Host {
         }
     }
 
-    /// Frames that the cards can put on their links now.
+    /// What the cards can put on their links now.
     fn kick(&mut self, ctx: &mut Context<'_>) {
         for (port, interface) in self.interfaces.iter().enumerate() {
-            let frame = lock(&interface.nic).transmit_frame(ctx.now);
-            if let Some(frame) = frame {
+            lock(&interface.nic).transmit_train(ctx.now, &mut self.scratch);
+            while let Some(frame) = self.scratch.pop() {
                 ctx.send(port as u16, frame);
             }
         }
@@ -415,13 +433,23 @@ impl Host {
 impl Component for Host {
     fn receive(&mut self, port: u16, packet: Packet, ctx: &mut Context<'_>) {
         match self.interfaces.get(usize::from(port)) {
-            Some(interface) => lock(&interface.nic).frame_arrives(packet, ctx.now),
+            Some(interface) => {
+                let mut nic = lock(&interface.nic);
+                nic.frame_arrives(packet, ctx.now);
+                let at = nic.interrupt_at().filter(|_| interface.poll_at.is_none());
+                drop(nic);
+                match at {
+                    // No moderation: the handler runs at once.
+                    Some(at) if at <= ctx.now && self.started => self.wake(ctx),
+                    Some(_) => ctx.wake_by(&mut self.scheduled, at),
+                    None => {}
+                }
+            }
             None => {
                 self.counters.unmatched += 1;
                 ctx.cache.put(packet);
             }
         }
-        self.schedule(ctx);
     }
 
     fn wake(&mut self, ctx: &mut Context<'_>) {

@@ -3,7 +3,7 @@
 use super::ETHERNET_OVERHEAD;
 use super::egress::{Admission, Egress, EgressCounters, Red};
 use crate::engine::{Component, Context};
-use netcore::{Instant, Packet, Rate};
+use netcore::{Instant, Packet, PoolCache, Rate};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -148,7 +148,10 @@ impl Component for Link {
         }
         let len = packet.len();
         let (dice, capable) = if config.red.is_some() { (self.rng.u32(..), ecn_capable(&packet)) } else { (0, false) };
-        let (end, mark) = match d.egress.offer(len, capable, dice, ctx.now) {
+        // A card hands over the frames of a train at once, each with the time at which it leaves.
+        let leaves = packet.departure().map_or(ctx.now, |at| at.max(ctx.now));
+        packet.set_departure(None);
+        let (end, mark) = match d.egress.offer(len, capable, dice, leaves) {
             Admission::At { end, mark, .. } => (end, mark),
             Admission::Full | Admission::Early => {
                 ctx.cache.put(packet);
@@ -170,7 +173,7 @@ impl Component for Link {
             }
         }
         if mark {
-            set_congestion_experienced(&mut packet, ctx);
+            set_congestion_experienced(&mut packet, ctx.cache);
         }
         let mut at = end + config.delay;
         if !config.jitter.is_zero() {
@@ -214,14 +217,14 @@ fn ecn_bits(packet: &Packet) -> Option<u8> {
     }
 }
 
-pub(super) fn ecn_capable(packet: &Packet) -> bool {
+pub(crate) fn ecn_capable(packet: &Packet) -> bool {
     ecn_bits(packet).is_some_and(|ecn| ecn != 0)
 }
 
 /// Sets the ECN field to CE (RFC 3168), with the IPv4 header checksum updated.
-pub(super) fn set_congestion_experienced(packet: &mut Packet, ctx: &mut Context<'_>) {
+pub(crate) fn set_congestion_experienced(packet: &mut Packet, cache: &mut PoolCache) {
     let len = packet.head_len().min(34);
-    if packet.make_writable(len, ctx.cache).is_err() {
+    if packet.make_writable(len, cache).is_err() {
         return;
     }
     let Ok(head) = packet.head_mut() else { return };

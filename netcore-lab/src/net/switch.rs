@@ -170,7 +170,7 @@ impl Switch {
         match p.egress.offer(packet.len(), capable, dice, ctx.now + latency) {
             Admission::At { start, mark, .. } => {
                 if mark {
-                    set_congestion_experienced(&mut packet, ctx);
+                    set_congestion_experienced(&mut packet, ctx.cache);
                 }
                 p.queue.push_back((start, packet));
             }

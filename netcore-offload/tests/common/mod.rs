@@ -199,7 +199,7 @@ pub fn train(base: &Tcp, n: usize, size: usize) -> Vec<Tcp> {
 }
 
 pub fn pool() -> PacketPool {
-    PacketPool::new(PoolConfig { windows: 4096, ..PoolConfig::with_buffers(4096) }).unwrap()
+    PacketPool::new(PoolConfig { windows: 2048, ..PoolConfig::with_buffers(2048) }).unwrap()
 }
 
 /// One poll of these frames: what is delivered, in order.

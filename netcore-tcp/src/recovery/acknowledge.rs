@@ -68,7 +68,7 @@ impl Endpoint {
         }
         self.clean_queue(ack, &mut s, cache, now);
         self.rack_update_reo_wnd(&s);
-        if self.config.profile.is_rack() {
+        if self.config.profile.tail_loss_probe {
             self.process_loss_probe_ack(ack, &s, now);
         }
         let flags = {

@@ -34,7 +34,7 @@ impl Endpoint {
                 self.end_reduction(now);
                 self.set_ca_state(CaState::Open, now);
             }
-            CaState::Disorder if done => {
+            CaState::Disorder if done && self.is_legacy() => {
                 self.try_undo_dsack(now);
                 if self.rec.undo_marker.is_none() || !self.rec.sack_ok || self.snd.una != self.rec.high_seq {
                     self.rec.undo_marker = None;
@@ -210,11 +210,13 @@ impl Endpoint {
     /// `tcp_try_keep_open`.
     pub(crate) fn try_keep_open(&mut self, now: Instant) {
         let left = self.cs.sacked_out + self.cs.lost_out > 0;
-        let state = if left || self.cs.retrans_out > 0 || self.rec.undo_marker.is_some() {
-            CaState::Disorder
+        let pending = if self.is_legacy() {
+            self.rec.undo_marker.is_some()
         } else {
-            CaState::Open
+            // `tcp_any_retrans_done`
+            self.snd.queue.front().is_some_and(|seg| seg.has(crate::send::queue::SegFlags::EVER_RETRANS))
         };
+        let state = if left || self.cs.retrans_out > 0 || pending { CaState::Disorder } else { CaState::Open };
         if self.cs.ca_state != state {
             self.set_ca_state(state, now);
             self.rec.high_seq = self.snd.nxt;

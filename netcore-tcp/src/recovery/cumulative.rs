@@ -136,6 +136,6 @@ impl Endpoint {
         } else if self.snd.queue.is_empty() {
             self.timers.retransmit = None;
         }
-        self.schedule_loss_probe(now);
+        self.schedule_loss_probe(true, now);
     }
 }

@@ -8,8 +8,9 @@ use netcore::congestion::CaState;
 use netcore::{Instant, Packet, PoolCache};
 
 impl Endpoint {
-    /// Arms the probe timer instead of the timeout, if the tail may need one.
-    pub(crate) fn schedule_loss_probe(&mut self, now: Instant) {
+    /// Arms the probe timer instead of the timeout, if the tail may need one. `advancing`: an ACK has just restarted the
+    /// timeout.
+    pub(crate) fn schedule_loss_probe(&mut self, advancing: bool, now: Instant) {
         if !self.config.profile.tail_loss_probe
             || !self.rec.sack_ok
             || self.snd.queue.is_empty()
@@ -29,13 +30,12 @@ impl Endpoint {
             two_rtt + if self.cs.packets_out == 1 { u64::from(RTO_MIN_US) } else { 2 * tick_us }
         };
         let rto_us = u64::from(self.rtt.backed_off(self.snd.backoff));
-        // Never later than the timeout, which counts from the last transmission of the head.
-        let head_sent = self.snd.queue.front().map_or(now, |seg| seg.sent);
-        let rto_at = head_sent.plus_nanos(rto_us * 1000);
-        let at = now.plus_nanos(timeout_us * 1000);
-        if rto_at > now && rto_at < at {
-            self.timers.retransmit = Some((Pending::Retransmit, rto_at));
-            return;
+        // Never later than the timeout would be, which counts from the last transmission of the head.
+        let since = if advancing { now } else { self.snd.queue.front().map_or(now, |seg| seg.sent) };
+        let rto_at = since.plus_nanos(rto_us * 1000);
+        let mut at = now.plus_nanos(timeout_us * 1000);
+        if rto_at > now {
+            at = at.min(rto_at);
         }
         self.timers.retransmit = Some((Pending::LossProbe, at));
     }

@@ -59,7 +59,8 @@ impl Endpoint {
         self.snd.cwnd_stamp = now;
     }
 
-    /// The recovery point was reached: was it all needless? True if the state is kept until more is acknowledged.
+    /// The recovery point was reached: was it all needless? If that cannot be told yet, a DSACK may still prove it later.
+    /// True if the state is kept until more is acknowledged.
     pub(crate) fn try_undo_recovery(&mut self, now: Instant) -> bool {
         let s = AckSummary { echo: self.rec_echo(), ..AckSummary::default() };
         if self.may_undo(&s) {
@@ -71,7 +72,7 @@ impl Endpoint {
                 self.counters.full_undo += 1;
             }
             self.rec.undo_marker = None;
-        } else if self.cs.ca_state == CaState::Recovery {
+        } else {
             self.rec.rack.recovery_ended();
         }
         if self.snd.una == self.rec.high_seq && !self.rec.sack_ok {
@@ -80,14 +81,8 @@ impl Endpoint {
             self.rec.retrans_stamp = None;
             return true;
         }
-        // A window that still counts as reduced keeps its value: `end_reduction` runs in the old state.
-        if self.cs.ca_state == CaState::Recovery && self.rec.undo_marker.is_some() {
-            self.end_reduction(now);
-        }
         self.set_ca_state(CaState::Open, now);
-        self.rec.undo_marker = None;
-        self.rec.high_seq = self.rec.high_seq.min(self.snd.una);
-        true
+        false
     }
 
     /// The echo of the ACK being handled.
@@ -138,9 +133,13 @@ impl Endpoint {
     }
 
     fn check_sack_reordering_by_time(&mut self, s: &AckSummary) {
+        let metric = self.fackets_out() + s.acked;
         if !self.config.profile.is_rack() {
-            let metric = self.fackets_out() + s.acked;
             self.raise_reordering(metric, Evidence::Timestamp);
+        } else {
+            self.cs.reordering = self.cs.reordering.max(metric.min(self.config.profile.max_reordering));
+            self.rec.reord_seen += 1;
+            self.counters.ts_reorder += 1;
         }
     }
 

@@ -22,7 +22,7 @@ impl Endpoint {
         let modern = self.config.profile.is_rack();
         let state = self.cs.ca_state;
         let sends_now = if modern { state >= CaState::Recovery } else { state != CaState::Open };
-        if sends_now || self.snd.fin && !modern {
+        if sends_now || (self.snd.fin && is_tail && !modern) {
             return self.send_now();
         }
         if modern {

@@ -312,7 +312,7 @@ impl Endpoint {
         if self.snd.burst > 0 {
             self.snd.burst = 0;
             let limited = self.snd.burst_limited || self.cs.in_flight() >= self.cs.cwnd;
-            self.schedule_loss_probe(now);
+            self.schedule_loss_probe(false, now);
             self.validate_window(limited, now);
         } else if self.snd.burst_limited && self.cs.limited_rule == netcore::congestion::LimitedRule::Remembered {
             self.validate_window(true, now);

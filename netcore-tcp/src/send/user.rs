@@ -90,6 +90,23 @@ impl Endpoint {
         }
     }
 
+    /// Buffers that hold a few segments at least (`tcp_fixup_sndbuf`, `tcp_fixup_rcvbuf`).
+    pub(crate) fn fix_up_buffers(&mut self) {
+        let p = self.config.profile;
+        if !self.snd.sndbuf_locked {
+            let least = 3 * (u64::from(self.cs.mss) + PER_SEGMENT_2_6);
+            self.snd.sndbuf = self.snd.sndbuf.max(least.min(p.wmem.max));
+        }
+        if !self.rcv.rcvbuf_locked {
+            let advmss = u64::from(self.rcv.advmss);
+            let mut per_segment = advmss + PER_SEGMENT_2_6;
+            while self.window_from_space(per_segment) < advmss {
+                per_segment += 128;
+            }
+            self.rcv.rcvbuf = self.rcv.rcvbuf.max((4 * per_segment).min(p.rmem.max));
+        }
+    }
+
     /// Space was freed or is wanted: the buffer may grow (`tcp_new_space`, `tcp_sndbuf_expand`).
     pub(crate) fn grow_send_buffer(&mut self) {
         let p = &self.config.profile;

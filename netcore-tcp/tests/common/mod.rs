@@ -54,6 +54,8 @@ pub struct Pair {
     pub ps_per_byte: u64,
     pub queue_limit_ns: u64,
     pub judge: Judge,
+    /// Frames that meet congestion.
+    pub mark: Box<dyn FnMut(bool, u64) -> bool>,
     link_free: [u64; 2],
     flying: BinaryHeap<Flying>,
     order: u64,
@@ -99,6 +101,7 @@ impl Pair {
             ps_per_byte: 0,
             queue_limit_ns: u64::MAX,
             judge: Box::new(|_, _, _| Fate::Deliver),
+            mark: Box::new(|_, _| false),
             link_free: [0; 2],
             flying: BinaryHeap::new(),
             order: 0,
@@ -162,6 +165,16 @@ impl Pair {
         let n = self.count[side];
         self.count[side] += 1;
         let mut at = leaves + self.delay_ns;
+        if (self.mark)(from_client, n) {
+            let _ = frame.make_writable(34, &mut self.cache);
+            if let Ok(bytes) = frame.head_mut() {
+                let old = u16::from_be_bytes([bytes[14], bytes[15]]);
+                bytes[15] |= 3;
+                let new = u16::from_be_bytes([bytes[14], bytes[15]]);
+                let sum = netcore::checksum::update16(u16::from_be_bytes([bytes[24], bytes[25]]), old, new);
+                bytes[24..26].copy_from_slice(&sum.to_be_bytes());
+            }
+        }
         match (self.judge)(from_client, n, &frame) {
             Fate::Deliver => {}
             Fate::Drop => {

@@ -57,12 +57,13 @@ pub struct GuestBuilder {
     extra: Vec<(PathBuf, String)>,
     nics: Vec<(String, [u8; 6])>,
     memory: u32,
+    iommu: bool,
 }
 
 impl GuestBuilder {
     /// A guest with 256 MiB and without NICs.
     pub fn new(files: GuestFiles) -> Self {
-        Self { files, modules: Vec::new(), extra: Vec::new(), nics: Vec::new(), memory: 256 }
+        Self { files, modules: Vec::new(), extra: Vec::new(), nics: Vec::new(), memory: 256, iommu: false }
     }
 
     /// Loads a kernel module (and what it needs) with these parameters.
@@ -83,6 +84,13 @@ impl GuestBuilder {
     #[must_use]
     pub fn nic(mut self, model: &str, mac: [u8; 6]) -> Self {
         self.nics.push((model.into(), mac));
+        self
+    }
+
+    /// Puts an IOMMU (VT-d) between the NICs and memory.
+    #[must_use]
+    pub fn iommu(mut self) -> Self {
+        self.iommu = true;
         self
     }
 
@@ -114,7 +122,12 @@ impl GuestBuilder {
         std::fs::write(&initrd, image.finish()).map_err(|e| format!("{}: {e}", initrd.display()))?;
         let mut qemu = Command::new("qemu-system-x86_64");
         qemu.args(["-M", "q35", "-accel", "tcg", "-m", &self.memory.to_string(), "-nodefaults", "-display", "none"]);
-        qemu.args(["-serial", "stdio", "-no-reboot", "-append", "console=ttyS0 quiet panic=-1"]);
+        let iommu = if self.iommu { " intel_iommu=on" } else { "" };
+        qemu.args(["-serial", "stdio", "-no-reboot", "-append", &format!("console=ttyS0 quiet panic=-1{iommu}")]);
+        if self.iommu {
+            // It must come before the devices that are behind it.
+            qemu.args(["-device", "intel-iommu,intremap=on,caching-mode=on"]);
+        }
         qemu.arg("-kernel").arg(self.files.root.join("vmlinux")).arg("-initrd").arg(&initrd);
         qemu.arg("-qmp").arg(format!("unix:{}/qmp,server=on,wait=off", folder.display()));
         let mut nics = Vec::new();

@@ -86,6 +86,31 @@ pub enum Layer {
     Transport(TransportLayer),
 }
 
+/// What a walk gives its layers to: by value and inlined, so that nothing is built that is not kept.
+pub(super) trait Visitor {
+    fn link(&mut self, link: LinkLayer);
+    fn network(&mut self, network: NetworkLayer);
+    /// A tunnel, and what it carries if that is no Ethernet frame.
+    fn tunnel(&mut self, tunnel: TunnelLayer, ethertype: Option<EtherType>);
+    fn transport(&mut self, transport: TransportLayer);
+}
+
+/// Keeps the last layer.
+impl Visitor for Option<Layer> {
+    fn link(&mut self, link: LinkLayer) {
+        *self = Some(Layer::Link(link));
+    }
+    fn network(&mut self, network: NetworkLayer) {
+        *self = Some(Layer::Network(network));
+    }
+    fn tunnel(&mut self, tunnel: TunnelLayer, _: Option<EtherType>) {
+        *self = Some(Layer::Tunnel(tunnel));
+    }
+    fn transport(&mut self, transport: TransportLayer) {
+        *self = Some(Layer::Transport(transport));
+    }
+}
+
 /// What comes next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Next {
@@ -129,22 +154,24 @@ impl<'a> Layers<'a> {
         self.frame.get(self.at..self.end).unwrap_or(&[])
     }
 
+    /// Reads the next layer; false if there is none.
     #[inline(always)]
-    fn step(&mut self) -> Result<Option<Layer>, WireError> {
+    pub(super) fn step(&mut self, visitor: &mut impl Visitor) -> Result<bool, WireError> {
         match self.next {
-            Next::Link => self.link().map(|link| Some(Layer::Link(link))),
-            Next::Network(EtherType::IPV4) => self.network(ipv4(self.frame, self.at, self.end)?),
-            Next::Network(EtherType::IPV6) => self.network(ipv6(self.frame, self.at, self.end)?),
-            Next::Upper { protocol, fragment } => self.upper(protocol, fragment),
+            Next::Link => self.link(visitor)?,
+            Next::Network(EtherType::IPV4) => self.network(ipv4(self.frame, self.at, self.end)?, visitor),
+            Next::Network(EtherType::IPV6) => self.network(ipv6(self.frame, self.at, self.end)?, visitor),
+            Next::Upper { protocol, fragment } => return self.upper(protocol, fragment, visitor),
             Next::Network(_) | Next::Nothing => {
                 self.next = Next::Nothing;
-                Ok(None)
+                return Ok(false);
             }
         }
+        Ok(true)
     }
 
     #[inline(always)]
-    fn link(&mut self) -> Result<LinkLayer, WireError> {
+    fn link(&mut self, visitor: &mut impl Visitor) -> Result<(), WireError> {
         let (header, _) = EthernetHeader::parse(self.rest())?;
         let mut link =
             LinkLayer { offset: offset16("Ethernet", self.at)?, ethertype: header.ethertype(), tags: 0, tci: [0; 2] };
@@ -159,22 +186,23 @@ impl<'a> Layers<'a> {
             link.tags += 1;
         }
         self.next = Next::Network(link.ethertype);
-        Ok(link)
+        visitor.link(link);
+        Ok(())
     }
 
     #[inline(always)]
-    fn network(&mut self, network: NetworkLayer) -> Result<Option<Layer>, WireError> {
+    fn network(&mut self, network: NetworkLayer, visitor: &mut impl Visitor) {
         self.at = usize::from(network.upper);
         self.end = network.end as usize;
         self.next = match network.fragment_offset {
             0 => Next::Upper { protocol: network.protocol, fragment: network.fragment },
             _ => Next::Nothing,
         };
-        Ok(Some(Layer::Network(network)))
+        visitor.network(network);
     }
 
     #[inline(always)]
-    fn upper(&mut self, protocol: Protocol, fragment: bool) -> Result<Option<Layer>, WireError> {
+    fn upper(&mut self, protocol: Protocol, fragment: bool, visitor: &mut impl Visitor) -> Result<bool, WireError> {
         let rest = self.rest();
         let at = self.at;
         self.next = Next::Nothing;
@@ -182,33 +210,39 @@ impl<'a> Layers<'a> {
             Protocol::TCP => {
                 let (header, _, _) = TcpHeader::parse(rest)?;
                 self.at += header.header_len();
-                Ok(Some(self.transport(protocol, at)))
+                self.transport(protocol, at, visitor);
+                Ok(true)
             }
             Protocol::UDP => {
                 let (header, after) = UdpHeader::parse(rest)?;
                 let kind = if fragment { None } else { self.ports.get(header.destination()) };
                 let Some(kind) = kind else {
                     self.at += UdpHeader::LEN;
-                    return Ok(Some(self.transport(protocol, at)));
+                    self.transport(protocol, at, visitor);
+                    return Ok(true);
                 };
-                self.udp_tunnel(kind, after)
+                self.udp_tunnel(kind, after, visitor)
             }
             // Only the whole of a packet is a tunnel's.
-            Protocol::GRE if !fragment => self.gre(rest),
-            Protocol::IPIP if !fragment => self.tunnel(TunnelKind::Ip, 0, None, Next::Network(EtherType::IPV4)),
-            Protocol::IPV6 if !fragment => self.tunnel(TunnelKind::Ip, 0, None, Next::Network(EtherType::IPV6)),
-            _ => Ok(None),
+            Protocol::GRE if !fragment => self.gre(rest, visitor),
+            Protocol::IPIP if !fragment => {
+                self.tunnel(TunnelKind::Ip, 0, None, Next::Network(EtherType::IPV4), visitor)
+            }
+            Protocol::IPV6 if !fragment => {
+                self.tunnel(TunnelKind::Ip, 0, None, Next::Network(EtherType::IPV6), visitor)
+            }
+            _ => Ok(false),
         }
     }
 
     #[inline(always)]
-    fn transport(&self, protocol: Protocol, at: usize) -> Layer {
+    fn transport(&self, protocol: Protocol, at: usize, visitor: &mut impl Visitor) {
         // The network layer's `upper` was found to fit into 16 bits.
-        Layer::Transport(TransportLayer { protocol, offset: at as u16, payload: self.at as u32 })
+        visitor.transport(TransportLayer { protocol, offset: at as u16, payload: self.at as u32 });
     }
 
     #[inline(always)]
-    fn udp_tunnel(&mut self, kind: TunnelKind, payload: &[u8]) -> Result<Option<Layer>, WireError> {
+    fn udp_tunnel(&mut self, kind: TunnelKind, payload: &[u8], visitor: &mut impl Visitor) -> Result<bool, WireError> {
         let error_at = self.at + UdpHeader::LEN;
         let result = match kind {
             TunnelKind::Geneve => GeneveHeader::parse(payload).map(|(header, _, _)| {
@@ -223,7 +257,7 @@ impl<'a> Layers<'a> {
             _ => VxlanHeader::parse(payload).map(|(header, _)| (VxlanHeader::LEN, header.vni(), Next::Link)),
         };
         match result {
-            Ok((len, vni, next)) => self.tunnel(kind, UdpHeader::LEN + len, Some(vni), next),
+            Ok((len, vni, next)) => self.tunnel(kind, UdpHeader::LEN + len, Some(vni), next, visitor),
             Err(error) => {
                 self.at = error_at;
                 Err(error)
@@ -232,7 +266,7 @@ impl<'a> Layers<'a> {
     }
 
     #[inline(always)]
-    fn gre(&mut self, bytes: &[u8]) -> Result<Option<Layer>, WireError> {
+    fn gre(&mut self, bytes: &[u8], visitor: &mut impl Visitor) -> Result<bool, WireError> {
         let (header, payload) = GreHeader::parse(bytes)?;
         let mut len = header.header_len();
         let mut next = match header.protocol {
@@ -246,7 +280,7 @@ impl<'a> Layers<'a> {
             len += payload.len() - rest.len();
             next = Next::Network(metadata.protocol);
         }
-        self.tunnel(TunnelKind::Gre, len, header.key, next)
+        self.tunnel(TunnelKind::Gre, len, header.key, next, visitor)
     }
 
     /// Goes into a tunnel whose headers take `len` bytes.
@@ -257,22 +291,19 @@ impl<'a> Layers<'a> {
         len: usize,
         vni: Option<u32>,
         next: Next,
-    ) -> Result<Option<Layer>, WireError> {
+        visitor: &mut impl Visitor,
+    ) -> Result<bool, WireError> {
         if self.tunnels == MAX_TUNNELS {
-            return Err(WireError::Field {
-                header: "tunnel",
-                field: "number of tunnels",
-                offset: 0,
-                value: u32::from(MAX_TUNNELS) + 1,
-                allowed: "4 at most",
-            });
+            let value = u32::from(MAX_TUNNELS) + 1;
+            return Err(WireError::field("tunnel", "number of tunnels", 0, value, "4 at most"));
         }
         let offset = self.at as u16;
         let inner = offset16("tunnel", self.at + len)?;
         self.tunnels += 1;
         self.at += len;
         self.next = next;
-        Ok(Some(Layer::Tunnel(TunnelLayer { kind, offset, inner, vni })))
+        visitor.tunnel(TunnelLayer { kind, offset, inner, vni }, self.ethertype());
+        Ok(true)
     }
 
     /// What follows the last link header or tunnel header, if the walk ends there.
@@ -287,10 +318,11 @@ impl<'a> Layers<'a> {
 impl Iterator for Layers<'_> {
     type Item = Result<Layer, (u32, WireError)>;
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        match self.step() {
-            Ok(layer) => layer.map(Ok),
+        let mut layer = None;
+        match self.step(&mut layer) {
+            Ok(_) => layer.map(Ok),
             Err(error) => {
                 self.next = Next::Nothing;
                 Some(Err((self.at as u32, error)))
@@ -310,13 +342,13 @@ fn ip_version(packet: &[u8]) -> EtherType {
 /// Offsets are kept in 16 bits: headers behind the first 64 KiB are not looked at.
 #[inline(always)]
 fn offset16(header: &'static str, at: usize) -> Result<u16, WireError> {
-    u16::try_from(at).map_err(|_| WireError::Field {
-        header,
-        field: "end of header",
-        offset: 0,
-        value: u32::try_from(at).unwrap_or(u32::MAX),
-        allowed: "65535 at most",
-    })
+    match u16::try_from(at) {
+        Ok(at) => Ok(at),
+        Err(_) => {
+            let value = u32::try_from(at).unwrap_or(u32::MAX);
+            Err(WireError::field(header, "end of header", 0, value, "65535 at most"))
+        }
+    }
 }
 
 #[inline(always)]
@@ -325,13 +357,8 @@ fn ipv4(frame: &[u8], at: usize, end: usize) -> Result<NetworkLayer, WireError> 
     let len = usize::from(header.total_len());
     let claimed = if len == 0 { end } else { at + len };
     if len != 0 && len < header.header_len() {
-        return Err(WireError::Field {
-            header: "IPv4",
-            field: "total length",
-            offset: 2,
-            value: len as u32,
-            allowed: "the header length at least, or 0 beyond 64 KiB",
-        });
+        let allowed = "the header length at least, or 0 beyond 64 KiB";
+        return Err(WireError::field("IPv4", "total length", 2, len as u32, allowed));
     }
     Ok(NetworkLayer {
         offset: at as u16,

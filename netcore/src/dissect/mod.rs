@@ -100,29 +100,39 @@ impl Dissection {
             },
         })
     }
+}
 
-    /// Takes a layer in. A tunnel makes what is known of the tunnel around it void.
+impl layers::Visitor for Dissection {
     #[inline(always)]
-    fn add(&mut self, layer: &Layer) {
-        match *layer {
-            Layer::Link(link) if self.depth == 0 => {
-                (self.ethertype, self.tags, self.tci) = (link.ethertype, link.tags, link.tci);
-            }
-            Layer::Link(link) => {
-                (self.inner_tags, self.inner_tci, self.inner_mac) = (link.tags, link.tci, link.offset);
-                self.inner_ethertype = Some(link.ethertype);
-            }
-            Layer::Network(network) if self.depth == 0 => self.outer = Some(network),
-            Layer::Network(network) => self.inner = Some(network),
-            Layer::Tunnel(tunnel) => {
-                self.depth += 1;
-                (self.kind, self.tunnel, self.vni) = (Some(tunnel.kind), tunnel.offset, tunnel.vni);
-                (self.inner_tags, self.inner_tci, self.inner_mac) = (0, [0; 2], 0);
-                (self.inner, self.inner_ethertype) = (None, None);
-            }
-            Layer::Transport(_) => {}
+    fn link(&mut self, link: LinkLayer) {
+        if self.depth == 0 {
+            (self.ethertype, self.tags, self.tci) = (link.ethertype, link.tags, link.tci);
+        } else {
+            (self.inner_tags, self.inner_tci, self.inner_mac) = (link.tags, link.tci, link.offset);
+            self.inner_ethertype = Some(link.ethertype);
         }
     }
+
+    #[inline(always)]
+    fn network(&mut self, network: NetworkLayer) {
+        if self.depth == 0 {
+            self.outer = Some(network);
+        } else {
+            self.inner = Some(network);
+        }
+    }
+
+    /// What is known of the tunnel around this one is void.
+    #[inline(always)]
+    fn tunnel(&mut self, tunnel: TunnelLayer, ethertype: Option<EtherType>) {
+        self.depth += 1;
+        (self.kind, self.tunnel, self.vni) = (Some(tunnel.kind), tunnel.offset, tunnel.vni);
+        (self.inner_tags, self.inner_tci, self.inner_mac) = (0, [0; 2], 0);
+        (self.inner, self.inner_ethertype) = (None, ethertype);
+    }
+
+    #[inline(always)]
+    fn transport(&mut self, _: TransportLayer) {}
 }
 
 /// Dissects an Ethernet frame.
@@ -161,18 +171,13 @@ pub const fn layers<'a>(frame: &'a [u8], ports: &'a TunnelPorts) -> Layers<'a> {
 fn walk(mut layers: Layers<'_>) -> Dissection {
     let mut d = Dissection::empty();
     loop {
-        match layers.next() {
-            Some(Ok(layer)) => {
-                d.add(&layer);
-                if let Layer::Tunnel(_) = layer {
-                    d.inner_ethertype = layers.ethertype();
-                }
-            }
-            Some(Err(stopped)) => {
-                d.stopped = Some(stopped);
+        match layers.step(&mut d) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => {
+                d.stopped = Some((layers.offset() as u32, error));
                 break;
             }
-            None => break,
         }
     }
     d.payload = layers.offset() as u32;

@@ -273,6 +273,9 @@ fn untagged() -> Vec<u8> {
 }
 
 proptest! {
+    // A change that matters hits the right byte seldom.
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
     #[test]
     fn fast_and_general_walk_agree(
         changes in prop::collection::vec((0usize..114, any::<u8>()), 0..3),
@@ -286,6 +289,27 @@ proptest! {
         frame.truncate(len);
         let geneve = TunnelPorts::none().with_geneve(4789);
         for ports in [TunnelPorts::default(), TunnelPorts::none(), geneve, TunnelPorts::none().with_vxlan(4853)] {
+            prop_assert_eq!(dissect(&frame, &ports), walk(layers(&frame, &ports)));
+        }
+    }
+
+    #[test]
+    fn fast_and_general_walk_agree_on_tags_and_ipv6(
+        tags in 0usize..4, v6 in any::<bool>(), udp in any::<bool>(),
+        changes in prop::collection::vec((0usize..100, any::<u8>()), 0..3), len in 0usize..140,
+    ) {
+        let mut around = Vec::from([Around::Ethernet]);
+        around.extend((0..tags).map(|n| Around::Tag(if n % 2 == 0 { 0x88a8 } else { 0x8100 }, n as u16)));
+        let protocol = if udp { 17 } else { 6 };
+        around.push(if v6 { Around::V6(protocol) } else { Around::V4(protocol) });
+        let mut frame = nested(&around);
+        for (at, value) in changes {
+            if let Some(byte) = frame.get_mut(at) {
+                *byte = value;
+            }
+        }
+        frame.truncate(len);
+        for ports in [TunnelPorts::default(), TunnelPorts::none(), TunnelPorts::none().with_vxlan(5001)] {
             prop_assert_eq!(dissect(&frame, &ports), walk(layers(&frame, &ports)));
         }
     }

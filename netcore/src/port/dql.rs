@@ -51,6 +51,11 @@ impl QueueLimit {
         self.limit = self.limit.clamp(self.min_limit, self.max_limit);
     }
 
+    /// How long slack must last before it is given up (Linux: `hold_time` in sysfs, there in milliseconds). Default one second.
+    pub fn set_hold_time(&mut self, hold_time: Duration) {
+        self.hold_time = hold_time;
+    }
+
     /// The limit now, bytes.
     pub const fn limit(&self) -> u64 {
         self.limit
@@ -121,8 +126,8 @@ impl QueueLimit {
 
     /// Forgets what is in the ring and starts over (Linux: `dql_reset`).
     pub fn reset(&mut self, now: Instant) {
-        let (min_limit, max_limit) = (self.min_limit, self.max_limit);
-        *self = Self { slack_start: now, min_limit, max_limit, limit: min_limit, ..Self::new() };
+        let Self { min_limit, max_limit, hold_time, .. } = *self;
+        *self = Self { slack_start: now, min_limit, max_limit, hold_time, limit: min_limit, ..Self::new() };
     }
 }
 
@@ -166,6 +171,16 @@ mod tests {
             now += Duration::from_millis(1);
         }
         assert!(dql.limit() < 10_000, "limit {}", dql.limit());
+    }
+
+    #[test]
+    fn settings_outlive_a_reset() {
+        let mut dql = QueueLimit::new();
+        dql.set_range(3_000, 60_000);
+        dql.set_hold_time(Duration::from_millis(100));
+        dql.queued(10_000);
+        dql.reset(Instant::from_secs(1));
+        assert_eq!((dql.limit(), dql.in_flight(), dql.hold_time), (3_000, 0, Duration::from_millis(100)));
     }
 
     #[test]

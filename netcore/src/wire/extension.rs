@@ -228,7 +228,7 @@ impl<'a> Iterator for ExtensionHeaders<'a> {
             });
         }
         let Some(&[next, len, ..]) = self.rest.first_chunk::<8>() else {
-            return fail(WireError::Truncated { header: "IPv6 extension header", len: self.rest.len(), needed: 8 });
+            return fail(WireError::truncated("IPv6 extension header", self.rest.len(), 8));
         };
         let len = match kind {
             Protocol::FRAGMENT => 8,
@@ -246,7 +246,7 @@ impl<'a> Iterator for ExtensionHeaders<'a> {
             _ => (usize::from(len) + 1) * 8,
         };
         let Some((bytes, rest)) = self.rest.split_at_checked(len) else {
-            return fail(WireError::Truncated { header: "IPv6 extension header", len: self.rest.len(), needed: len });
+            return fail(WireError::truncated("IPv6 extension header", self.rest.len(), len));
         };
         self.next = Protocol(next);
         self.rest = rest;

@@ -52,18 +52,12 @@ impl GeneveHeader {
         let (header, _) = super::prefix::<Self>(bytes, "GENEVE")?;
         let version = header.version_len >> 6;
         if version != 0 {
-            return Err(WireError::Field {
-                header: "GENEVE",
-                field: "version",
-                offset: 0,
-                value: u32::from(version),
-                allowed: "0",
-            });
+            return Err(WireError::field("GENEVE", "version", 0, u32::from(version), "0"));
         }
         let needed = header.header_len();
         match bytes.split_at_checked(needed) {
             Some((own, rest)) => Ok((header, GeneveOptions { bytes: &own[Self::LEN..] }, rest)),
-            None => Err(WireError::Truncated { header: "GENEVE", len: bytes.len(), needed }),
+            None => Err(WireError::truncated("GENEVE", bytes.len(), needed)),
         }
     }
 

@@ -60,7 +60,7 @@ impl GreHeader {
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), WireError> {
         let Some((&[a, b, c, d], mut rest)) = bytes.split_first_chunk() else {
-            return Err(WireError::Truncated { header: "GRE", len: bytes.len(), needed: Self::LEN });
+            return Err(WireError::truncated("GRE", bytes.len(), Self::LEN));
         };
         let word = u16::from_be_bytes([a, b]);
         let flags = GreFlags::from_bits_truncate(word);
@@ -84,7 +84,7 @@ impl GreHeader {
             let Some((value, after)) = rest.split_first_chunk() else {
                 let optional = word & 0xb000 | if version == 1 { word & 0x0080 } else { 0 };
                 let needed = Self::LEN + 4 * optional.count_ones() as usize;
-                return Err(WireError::Truncated { header: "GRE", len: bytes.len(), needed });
+                return Err(WireError::truncated("GRE", bytes.len(), needed));
             };
             rest = after;
             Ok(Some(u32::from_be_bytes(*value)))

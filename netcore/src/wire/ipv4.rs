@@ -130,19 +130,17 @@ impl Ipv4Header {
     #[inline(always)]
     pub fn parse(bytes: &[u8]) -> Result<(&Self, Ipv4Options<'_>, &[u8]), WireError> {
         let (header, _) = super::prefix::<Self>(bytes, "IPv4")?;
-        let field = |field, value: u8, allowed| {
-            Err(WireError::Field { header: "IPv4", field, offset: 0, value: u32::from(value), allowed })
-        };
         if header.version_ihl >> 4 != 4 {
-            return field("version", header.version_ihl >> 4, "4");
+            return Err(WireError::field("IPv4", "version", 0, u32::from(header.version_ihl >> 4), "4"));
         }
         let len = header.header_len();
         if len < Self::LEN {
-            return field("header length", header.version_ihl & 0x0f, "5 to 15 words");
+            let words = u32::from(header.version_ihl & 0x0f);
+            return Err(WireError::field("IPv4", "header length", 0, words, "5 to 15 words"));
         }
         match bytes.split_at_checked(len) {
             Some((own, rest)) => Ok((header, Ipv4Options { bytes: &own[Self::LEN..] }, rest)),
-            None => Err(WireError::Truncated { header: "IPv4", len: bytes.len(), needed: len }),
+            None => Err(WireError::truncated("IPv4", bytes.len(), len)),
         }
     }
 

@@ -48,7 +48,7 @@ impl Ipv6Header {
         let (header, rest) = super::prefix::<Self>(bytes, "IPv6")?;
         let version = header.version_class_flow.get() >> 28;
         if version != 6 {
-            return Err(WireError::Field { header: "IPv6", field: "version", offset: 0, value: version, allowed: "6" });
+            return Err(WireError::field("IPv6", "version", 0, version, "6"));
         }
         Ok((header, rest))
     }

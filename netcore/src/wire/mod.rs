@@ -75,13 +75,37 @@ pub enum WireError {
     },
 }
 
+/// Errors are made out of line: they are rare, and their text would take registers from what is frequent.
+impl WireError {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn truncated(header: &'static str, len: usize, needed: usize) -> Self {
+        Self::Truncated { header, len, needed }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn field(
+        header: &'static str,
+        field: &'static str,
+        offset: usize,
+        value: u32,
+        allowed: &'static str,
+    ) -> Self {
+        Self::Field { header, field, offset, value, allowed }
+    }
+}
+
 /// A header of type `T` at the start of `bytes`, and what follows.
 #[inline(always)]
 fn prefix<'a, T>(bytes: &'a [u8], header: &'static str) -> Result<(&'a T, &'a [u8]), WireError>
 where
     T: zerocopy::FromBytes + zerocopy::KnownLayout + zerocopy::Immutable + zerocopy::Unaligned,
 {
-    T::ref_from_prefix(bytes).map_err(|_| WireError::Truncated { header, len: bytes.len(), needed: size_of::<T>() })
+    match T::ref_from_prefix(bytes) {
+        Ok(parsed) => Ok(parsed),
+        Err(_) => Err(WireError::truncated(header, bytes.len(), size_of::<T>())),
+    }
 }
 
 /// As `prefix`, writable.

@@ -102,17 +102,11 @@ impl TcpHeader {
         let (header, _) = super::prefix::<Self>(bytes, "TCP")?;
         let len = header.header_len();
         if len < Self::LEN {
-            return Err(WireError::Field {
-                header: "TCP",
-                field: "data offset",
-                offset: 12,
-                value: u32::from(header.offset >> 4),
-                allowed: "5 to 15 words",
-            });
+            return Err(WireError::field("TCP", "data offset", 12, u32::from(header.offset >> 4), "5 to 15 words"));
         }
         match bytes.split_at_checked(len) {
             Some((own, payload)) => Ok((header, TcpOptions { bytes: &own[Self::LEN..] }, payload)),
-            None => Err(WireError::Truncated { header: "TCP", len: bytes.len(), needed: len }),
+            None => Err(WireError::truncated("TCP", bytes.len(), len)),
         }
     }
 

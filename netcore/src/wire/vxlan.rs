@@ -42,13 +42,7 @@ impl VxlanHeader {
         let (header, rest) = super::prefix::<Self>(bytes, "VXLAN")?;
         let flags = header.flags.get();
         if flags & (Self::VNI_VALID | Self::NEXT_PROTOCOL) != Self::VNI_VALID {
-            return Err(WireError::Field {
-                header: "VXLAN",
-                field: "flags",
-                offset: 0,
-                value: flags,
-                allowed: "I flag set, P flag (VXLAN-GPE) clear",
-            });
+            return Err(WireError::field("VXLAN", "flags", 0, flags, "I flag set, P flag (VXLAN-GPE) clear"));
         }
         Ok((header, rest))
     }

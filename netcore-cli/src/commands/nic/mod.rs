@@ -84,6 +84,9 @@ enum Action {
         /// How long
         #[arg(long, default_value_t = 10.0)]
         seconds: f64,
+        /// Sleep until the device interrupts, instead of polling
+        #[arg(long)]
+        interrupts: Option<traffic::Interrupts>,
     },
     /// Receive everything into a pcapng file
     Capture {
@@ -126,7 +129,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Action::Pktgen { device, count, size, destination, rate } => {
             traffic::generate(&device, count, size, destination, rate)
         }
-        Action::Loopback { device, seconds } => traffic::reflect(&device, seconds),
+        Action::Loopback { device, seconds, interrupts } => traffic::reflect(&device, seconds, interrupts),
         Action::Capture { device, out, seconds, count } => traffic::capture(&device, &out, seconds, count),
         Action::Bind { address, yes } => bind::bind(&address, yes),
         Action::Unbind { address, yes } => bind::unbind(&address, yes),

@@ -4,6 +4,7 @@ use super::super::{capture as progress, print};
 use super::device::{self, Opened};
 use anyhow::{Context, bail};
 use netcore::{Burst, Completions, MacAddress, Packet};
+use netcore_drivers::bus::InterruptMode;
 use netcore_drivers::pcap::{CaptureWriter, Format, LinkType};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -103,8 +104,31 @@ fn turn_round(packet: &mut Packet, opened: &mut Opened) -> bool {
     }
 }
 
-pub(super) fn reflect(name: &str, seconds: f64) -> anyhow::Result<ExitCode> {
+/// How the device says that there is something to do.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(super) enum Interrupts {
+    /// The shared line.
+    Intx,
+    /// A message.
+    Msi,
+    /// A message per queue.
+    Msix,
+}
+
+/// Longest sleep while waiting for an interrupt: timers are due meanwhile.
+const NAP: Duration = Duration::from_millis(50);
+
+pub(super) fn reflect(name: &str, seconds: f64, interrupts: Option<Interrupts>) -> anyhow::Result<ExitCode> {
     let mut opened = device::device(name, 1500)?;
+    let mode = interrupts.map(|interrupts| match interrupts {
+        Interrupts::Intx => InterruptMode::Intx,
+        Interrupts::Msi => InterruptMode::Msi,
+        Interrupts::Msix => InterruptMode::MsiX,
+    });
+    if let Some(mode) = mode {
+        opened.nic.set_interrupts(mode)?;
+    }
+    let mut count = 0u64;
     opened.up_with_link()?;
     let end = opened.now() + Duration::try_from_secs_f64(seconds)?;
     let (mut burst, mut out) = (Burst::new(), Burst::new());
@@ -127,12 +151,20 @@ pub(super) fn reflect(name: &str, seconds: f64) -> anyhow::Result<ExitCode> {
         dropped += out.len() as u64;
         opened.cache.put_burst(&mut out);
         let finished = reclaim(&mut opened, &mut completions)?;
-        if sent == 0 && finished == 0 {
+        if sent > 0 || finished > 0 {
+            continue;
+        }
+        if mode.is_none() {
             opened.idle();
+        } else if let Some((vector, _)) = opened.nic.wait(NAP)? {
+            count += 1;
+            // What came before the vector is armed again interrupts at once, so nothing is missed.
+            opened.nic.rearm(vector)?;
         }
     }
     opened.down()?;
-    print(&format!("{frames} frames sent back, {dropped} dropped\n"))?;
+    let interrupts = if mode.is_some() { format!(", {count} interrupts") } else { String::new() };
+    print(&format!("{frames} frames sent back, {dropped} dropped{interrupts}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -26,12 +26,18 @@ use netcore::{Burst, Capabilities, GsoKind, Instant, Packet, PacketPool, PoolCac
 pub struct FaultInjector<D> {
     inner: D,
     config: FaultConfig,
+    /// What the device could do when it was asked last, and what is said of it.
+    seen: Capabilities,
     capabilities: Capabilities,
     cache: PoolCache,
     /// Bytes that a damaged packet has in its first buffer.
     reach: usize,
     transmit: Vec<TransmitLane>,
     receive: Vec<Lane>,
+    /// Storage that is used again.
+    one: Burst,
+    fresh: Burst,
+    reclaimed: Completions,
 }
 
 struct TransmitLane {
@@ -95,13 +101,17 @@ impl<D: Driver> FaultInjector<D> {
         let mut this = Self {
             transmit: transmit.collect(),
             receive: (0..c.receive_queues).map(|queue| Lane::new(seed(2, queue))).collect(),
+            seen: inner.capabilities().clone(),
             capabilities: Capabilities::default(),
+            one: Burst::new(),
+            fresh: Burst::new(),
+            reclaimed: Completions::new(),
             inner,
             config,
             cache: pool.cache(),
             reach: pool.buffer_size() - pool.headroom(),
         };
-        this.refresh();
+        this.hide();
         Ok(this)
     }
 
@@ -127,7 +137,7 @@ impl<D: Driver> FaultInjector<D> {
     pub fn set_config(&mut self, config: FaultConfig) -> Result<(), FaultConfigError> {
         config.check()?;
         self.config = config;
-        self.refresh();
+        self.hide();
         Ok(())
     }
 
@@ -143,9 +153,17 @@ impl<D: Driver> FaultInjector<D> {
         statistics
     }
 
-    /// Takes over what the device can do, less what would hide faults.
+    /// Takes over what the device can do, if that has changed.
     fn refresh(&mut self) {
-        self.capabilities = self.inner.capabilities().clone();
+        if self.inner.capabilities() != &self.seen {
+            self.seen = self.inner.capabilities().clone();
+            self.hide();
+        }
+    }
+
+    /// What the device can do, less what would hide faults.
+    fn hide(&mut self) {
+        self.capabilities = self.seen.clone();
         if self.config.transmit.touches_packets() {
             let hidden = Features::TSO
                 | Features::TX_VLAN
@@ -230,12 +248,15 @@ impl<D: Driver> Driver for FaultInjector<D> {
             return self.transmit_untouched(queue, burst, now);
         }
         let mut taken = 0;
-        let mut one = Burst::new();
-        while let Some(packet) = burst.front() {
+        let mut one = core::mem::take(&mut self.one);
+        let result = loop {
+            let Some(packet) = burst.front() else { break Ok(taken) };
             if let Some(reason) = self.refusal(packet) {
-                return Err(DriverError::Refused { reason });
+                break Err(DriverError::Refused { reason });
             }
-            let (Some(packet), Some(lane)) = (burst.pop(), self.transmit.get_mut(usize::from(queue))) else { break };
+            let (Some(packet), Some(lane)) = (burst.pop(), self.transmit.get_mut(usize::from(queue))) else {
+                break Ok(taken);
+            };
             if !core::mem::take(&mut lane.spared) && lane.lane.loses(&faults) {
                 lane.complete(packet, &mut self.cache);
                 taken += 1;
@@ -244,10 +265,11 @@ impl<D: Driver> Driver for FaultInjector<D> {
             if faults.touches_packets() {
                 lane.lane.offer(packet, &faults, self.reach, &mut self.cache, now);
                 taken += 1;
-                if !self.flush(queue, now)? {
-                    break;
+                match self.flush(queue, now) {
+                    Ok(true) => continue,
+                    Ok(false) => break Ok(taken),
+                    Err(error) => break Err(error),
                 }
-                continue;
             }
             one.push(packet);
             let result = self.transmit_untouched(queue, &mut one, now);
@@ -256,12 +278,15 @@ impl<D: Driver> Driver for FaultInjector<D> {
                 if let Some(lane) = self.transmit.get_mut(usize::from(queue)) {
                     lane.spared = true;
                 }
-                return result.map(|_| taken);
+                break result.map(|_| taken);
             }
             taken += 1;
-            result?;
-        }
-        Ok(taken)
+            if let Err(error) = result {
+                break Err(error);
+            }
+        };
+        self.one = one;
+        result
     }
 
     fn transmit_control(&mut self, burst: &mut Burst, now: Instant) -> Result<usize, DriverError> {
@@ -298,10 +323,10 @@ impl<D: Driver> Driver for FaultInjector<D> {
             return Err(DriverError::NoSuchQueue { queue, queues });
         };
         lane.release(now);
-        let mut fresh = Burst::new();
+        let fresh = &mut self.fresh;
         let result = match budget.saturating_sub(lane.ready.len()) {
             0 => Ok(0),
-            room => self.inner.receive(queue, &mut fresh, room, now),
+            room => self.inner.receive(queue, fresh, room, now),
         };
         while let Some(packet) = fresh.pop() {
             if lane.loses(&self.config.receive) {
@@ -327,9 +352,9 @@ impl<D: Driver> Driver for FaultInjector<D> {
         };
         let mut n = lane.completions.len();
         lane.completions.drain(..).for_each(|completion| completions.push(completion));
-        let mut sent = Completions::new();
-        let result = self.inner.reclaim(queue, &mut sent, now);
-        for completion in sent.as_slice() {
+        self.reclaimed.clear();
+        let result = self.inner.reclaim(queue, &mut self.reclaimed, now);
+        for completion in self.reclaimed.as_slice() {
             // Devices complete a queue's packets in order.
             if lane.sent.pop() != Some(true) {
                 completions.push(*completion);

@@ -359,10 +359,10 @@ mod tests {
         let s = Scenario::load().unwrap();
         let at = Assumed { overhead: 1280, moderation: 50, stagger: 1000 };
         let rates = |profile, queueing| {
-            let case = Case { seconds: 4, ..s.case(profile, queueing, at) };
+            let case = Case { seconds: 2, ..s.case(profile, queueing, at) };
             let outcome = run::run(&case).unwrap();
             assert_eq!(outcome.retransmitted, 0);
-            let rates = outcome.rates(1, 4);
+            let rates = outcome.rates(1, 2);
             assert!((rates.iter().sum::<f64>() - 94.15).abs() < 0.1, "{rates:?}");
             rates
         };

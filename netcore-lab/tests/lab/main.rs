@@ -1,0 +1,6 @@
+//! Scenarios as a whole: determinism, conservation, captures.
+
+mod common;
+mod conservation;
+mod determinism;
+mod wireshark;
