@@ -289,33 +289,3 @@ fn reproduce(s: &Scenario, progress: &mut dyn FnMut(f64)) -> Result<Experiment, 
         series,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn striping_loses_nothing_and_a_high_threshold_retransmits_nothing() {
-        let mut s = Scenario::parse(SCENARIO).unwrap();
-        s.run.seconds = 0.3;
-        let base = Case {
-            reordering: 3,
-            detection: None,
-            dsack: true,
-            today: false,
-            packets_per_slave: 1,
-            links: 4,
-            adaptive: true,
-        };
-        let low = s.run(&base).unwrap();
-        let high = s.run(&Case { reordering: 30, ..base }).unwrap();
-        for o in [&low, &high] {
-            assert_eq!((o.sent, o.lost), (o.received, 0));
-            let most = o.per_card.iter().max().unwrap();
-            assert!(o.per_card.iter().all(|n| most - n <= 1), "{:?}", o.per_card);
-        }
-        assert_eq!(high.counters[0].retrans_segs, 0);
-        assert!(low.counters[1].ofo_queue > 0);
-        assert!(high.mbps[0] > 1000.0, "{}", high.mbps[0]);
-    }
-}
