@@ -2,18 +2,16 @@
 
 use super::connection::{applications, config};
 use super::error::{ScenarioError, Source};
+use super::host::assemble;
 use super::run::{CaptureRequest, Connection, Named, Span, World};
-use super::schema::{CostTable, DistributionChoice, Document, GroChoice, HostTable, LinkTable, RedTable, SwitchTable};
+use super::schema::{DistributionChoice, Document, HostTable, LinkTable, RedTable, SwitchTable};
 use super::{Scenario, units::Share};
 use crate::capture::Tap;
 use crate::engine::{ComponentId, Lab};
-use crate::host::{Cost, Host};
+use crate::host::Host;
 use crate::net::{Distribution, ETHERNET_OVERHEAD, Link, LinkConfig, Red, Switch, SwitchConfig};
-use crate::nic::{Moderation, NicConfig};
-use crate::topology::{Side, TopologyError, mac};
-use netcore::{Instant, Qdisc};
-use netcore_offload::GroConfig;
-use netcore_qdisc::{Fq, FqOptions};
+use crate::topology::{TopologyError, mac};
+use netcore::Instant;
 use netcore_tcp::{LinkAddress, Path};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -30,9 +28,9 @@ enum Node {
 }
 
 /// The scenario's names, resolved.
-struct Plan<'a> {
-    source: &'a Source,
-    hosts: Vec<(&'a str, &'a Spanned<HostTable>)>,
+pub(super) struct Plan<'a> {
+    pub(super) source: &'a Source,
+    pub(super) hosts: Vec<(&'a str, &'a Spanned<HostTable>)>,
     switches: Vec<(&'a str, &'a Spanned<SwitchTable>)>,
     links: Vec<(String, &'a Spanned<LinkTable>)>,
     /// For each link, its ends and their ports there.
@@ -75,8 +73,9 @@ impl<'a> Plan<'a> {
             plan.ends.push([ends[0], ends[1]]);
         }
         for ((name, table), ports) in plan.hosts.iter().zip(host_ports) {
-            if ports != 1 {
-                return Err(source.at(table, format!("host {name} has {ports} links"), "one link for each host"));
+            if ports == 0 || ports > 1 && table.get_ref().bond.is_none() {
+                let allowed = "one link for each host, or several with a bond (key \"bond\")";
+                return Err(source.at(table, format!("host {name} has {ports} links"), allowed));
             }
         }
         Ok(plan)
@@ -107,54 +106,12 @@ impl<'a> Plan<'a> {
         given.unwrap_or_else(|| IpAddr::V4(Ipv4Addr::new(10, 0, 0, host as u8 + 1)))
     }
 
-    /// The side that becomes host `index`.
-    fn side(&self, index: usize) -> Result<Side, ScenarioError> {
-        let (name, spanned) = self.hosts[index];
-        let table = spanned.get_ref();
-        let link = self.links.iter().zip(&self.ends).find_map(|((_, link), ends)| {
-            ends.iter().any(|(node, _)| matches!(node, Node::Host(host) if *host == index)).then_some(link)
-        });
-        let rate = table.rate.or_else(|| link.map(|link| link.get_ref().rate));
-        let rate = rate.ok_or_else(|| self.source.at(spanned, format!("host {name} has no rate"), "key \"rate\""))?;
-        let check = |what: &str, value: usize, range: std::ops::RangeInclusive<usize>| {
-            if range.contains(&value) {
-                return Ok(());
-            }
-            let allowed = format!("{} to {}", range.start(), range.end());
-            Err(self.source.at(spanned, format!("{what} of host {name} is {value}"), allowed))
-        };
-        check("mtu", usize::from(table.mtu), 576..=9216)?;
-        check("tx_ring", table.tx_ring, 32..=65_536)?;
-        check("rx_ring", table.rx_ring, 8..=65_536)?;
-        check("budget", table.budget, 1..=4096)?;
-        check("tso_max_size", table.tso_max_size, 4096..=65_536)?;
-        let mut nic = NicConfig::new(name, mac(index as u8 + 1, 0), rate.0);
-        nic.mtu = usize::from(table.mtu);
-        nic.transmit_ring = table.tx_ring;
-        nic.receive_ring = table.rx_ring;
-        nic.budget = table.budget;
-        nic.tso = table.tso;
-        nic.tso_max_size = table.tso_max_size;
-        nic.checksums = table.checksums;
-        nic.moderation = Moderation {
-            interval: table.interrupt_interval.0,
-            latency: table.interrupt_latency.0,
-            receive_delay: table.interrupt_receive_delay.0,
-            ..Moderation::default()
-        };
-        let mut side = Side::new(nic);
-        side.byte_queue_limits = table.byte_queue_limits;
-        side.gro = match table.gro {
-            GroChoice::Off => None,
-            GroChoice::Linux40 => Some(GroConfig::linux_4_0()),
-            GroChoice::LinuxCurrent => Some(GroConfig::linux_current()),
-        };
-        let CostTable { poll_ns, wire_ns, delivered_ns, byte_ps } = table.cost;
-        side.cost = Cost { poll_ns, wire_ns, delivered_ns, byte_ps };
-        if let Some(words) = &table.qdisc {
-            side.qdisc = Some(qdisc(words, table.mtu, self.source)?);
-        }
-        Ok(side)
+    /// Links of host `index`, in the order of its cards.
+    pub(super) fn links_of(&self, index: usize) -> impl Iterator<Item = &LinkTable> {
+        self.links.iter().zip(&self.ends).filter_map(move |((_, link), ends)| {
+            let here = ends.iter().any(|(node, _)| matches!(node, Node::Host(host) if *host == index));
+            here.then_some(link.get_ref())
+        })
     }
 
     fn switch(&self, index: usize) -> Result<SwitchConfig, ScenarioError> {
@@ -226,25 +183,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// A qdisc from the words of a `tc` command.
-fn qdisc(words: &Spanned<String>, mtu: u16, source: &Source) -> Result<Box<dyn Qdisc>, ScenarioError> {
-    let mut split = words.get_ref().split_whitespace();
-    let name = split.next().unwrap_or_default();
-    let options: Vec<_> = split.collect();
-    let made = if name == "fq" {
-        // Quanta follow the MTU.
-        let options = FqOptions::for_mtu(u32::from(mtu)).with_words(&options);
-        Some(options.and_then(Fq::new).map(|fq| Box::new(fq) as _))
-    } else {
-        netcore_qdisc::by_name(name, &options)
-    };
-    let made = made.ok_or_else(|| {
-        let known = "fq, fq_codel, tbf, pfifo_fast, pfifo, bfifo";
-        source.at(words, format!("there is no qdisc \"{name}\""), known)
-    })?;
-    made.map_err(|error| source.at(words, format!("qdisc {name}: {error}"), "what the message says"))
-}
-
 /// The lab of a scenario.
 pub(super) fn build(scenario: &Scenario, captures: Vec<CaptureRequest>) -> Result<World, ScenarioError> {
     let (document, source) = (&scenario.document, &scenario.source);
@@ -266,7 +204,7 @@ pub(super) fn build(scenario: &Scenario, captures: Vec<CaptureRequest>) -> Resul
 
     let mut hosts = Vec::new();
     for index in 0..plan.hosts.len() {
-        let mut host = plan.side(index)?.build(&mut lab, plan.hosts[index].0)?;
+        let mut host = assemble(&plan, index, &mut lab)?;
         host.sample_every(document.sample.get_ref().0);
         hosts.push(Named { name: plan.hosts[index].0.into(), id: lab.add(host) });
     }

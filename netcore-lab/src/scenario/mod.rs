@@ -28,6 +28,7 @@
 mod build;
 mod connection;
 mod error;
+mod host;
 mod outcome;
 mod overrides;
 mod run;

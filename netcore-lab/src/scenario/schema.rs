@@ -109,6 +109,8 @@ pub struct HostTable {
     pub gro: GroChoice,
     /// Qdisc in the words of `tc`, such as `"pfifo limit 1000"`.
     pub qdisc: Option<Spanned<String>>,
+    /// Bond over all its cards, in the words of `ip link add … type bond`, such as `"mode balance-rr miimon 100"`.
+    pub bond: Option<Spanned<String>>,
     /// Byte queue limits.
     #[serde(default = "yes")]
     pub byte_queue_limits: bool,

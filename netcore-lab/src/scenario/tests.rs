@@ -79,3 +79,13 @@ fn a_capture_of_an_unknown_link_names_the_links() {
     let text = Scenario::parse(TWO).unwrap().build(vec![request]).unwrap_err().to_string();
     assert!(text.contains("a-b (ends a, b)"), "{text}");
 }
+
+#[test]
+fn a_wrong_bond_is_reported_with_its_line() {
+    let text = error(&TWO.replace("[host.a]", "[host.a]\nbond = \"mode balance-rrr\""));
+    assert!(text.contains("line 4: bond: ") && text.contains("balance-rrr"), "{text}");
+    let text = error(&TWO.replace("[host.a]", "[host.a]\nbond = \"mode 802.3ad\""));
+    assert!(text.contains("line 4") && text.contains("LACP"), "{text}");
+    let text = error(&format!("{TWO}[[link]]\nname = \"second\"\nbetween = [\"a\", \"b\"]\nrate = \"1gbit\"\n"));
+    assert!(text.contains("host a has 2 links; allowed: one link for each host, or several with a bond"), "{text}");
+}
