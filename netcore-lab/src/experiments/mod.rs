@@ -1,5 +1,6 @@
 //! The published experiments.
 
+mod bonded;
 mod fq_tso;
 mod hystart;
 mod vxlan_gro;
@@ -91,7 +92,7 @@ pub const EXPERIMENTS: [ExperimentInfo; 5] = [
     ExperimentInfo {
         name: "balance-rr-reordering",
         published: "netdev, September 2007: balance-rr over 4 x 82546GB into a 10G host",
-        available: false,
+        available: true,
     },
     ExperimentInfo {
         name: "hystart",
@@ -120,6 +121,8 @@ pub fn run(name: &str, progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabE
         return Err(LabError::Unknown { name: name.into(), known: known.join(", ") });
     };
     match info.name {
+        "bond-8023ad-rr" => bonded::ad_round_robin::experiment(progress),
+        "balance-rr-reordering" => bonded::balance_rr::experiment(progress),
         "hystart" => hystart::run(progress),
         "fq-tso-autosizing" => fq_tso::run(progress),
         "vxlan-gro-82599" => vxlan_gro::run(progress),

@@ -130,7 +130,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabError>
     let (without, corrected_outcomes) = rest.split_at(swept - assumed.len());
 
     let mut report = Report::default();
-    let nearest = report.with(&s, &assumed, with);
+    let nearest = report.with(&s, &assumed, with, without);
     report.without(&s, &assumed, without, nearest);
     // The variants are run at the point that is nearest to the published one.
     let at = assumed[nearest];
@@ -207,13 +207,17 @@ impl Report {
         }
     }
 
-    /// The sweep with the commit; gives the index of the run nearest to the published pair.
-    fn with(&mut self, s: &Scenario, assumed: &[Assumed], outcomes: &[Outcome]) -> usize {
+    /// The sweep with the commit; gives the index of the point that is nearest to both published runs: what is not known was
+    /// the same in both.
+    fn with(&mut self, s: &Scenario, assumed: &[Assumed], outcomes: &[Outcome], without: &[Outcome]) -> usize {
         let (label, profile, p) = ("4.3 with the commit", "linux-4.3", &s.published);
         let steadies: Vec<Steady> = outcomes.iter().map(|o| steady(o, s.run.window as usize)).collect();
         let error = |n: usize| {
             let st = &steadies[n];
-            (st.low / p.with_low - 1.0).abs().max((st.high / p.with_high - 1.0).abs())
+            let other = steady(&without[n], s.run.window as usize);
+            let off = |ours: f64, published: f64| (ours / published - 1.0).abs();
+            let with = off(st.low, p.with_low).max(off(st.high, p.with_high));
+            with.max(off(other.low, p.without_each)).max(off(other.high, p.without_each))
         };
         let nearest = (0..outcomes.len()).min_by(|&a, &b| error(a).total_cmp(&error(b))).unwrap_or(0);
         let (st, outcome) = (&steadies[nearest], &outcomes[nearest]);
