@@ -6,8 +6,7 @@ use std::fs;
 use std::process::Command;
 
 /// Crates that hold without the standard library.
-const NO_STD: [&str; 6] =
-    ["netcore", "netcore-offload", "netcore-cc", "netcore-qdisc", "netcore-bond", "netcore-tcp"];
+const NO_STD: [&str; 6] = ["netcore", "netcore-offload", "netcore-cc", "netcore-qdisc", "netcore-bond", "netcore-tcp"];
 
 /// In order; cheap ones first.
 pub(crate) fn all() -> [Step; 10] {

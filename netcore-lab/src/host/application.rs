@@ -52,6 +52,7 @@ pub(super) struct Running {
     /// A write is blocked: the send buffer is full.
     blocked: bool,
     took_until: Option<Instant>,
+    /// Nothing more is sent.
     closed: bool,
 }
 
@@ -91,10 +92,13 @@ impl Running {
             let stopped = bulk.stop.is_some_and(|stop| now >= stop);
             let left = bulk.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(self.written));
             if stopped || left == 0 {
-                if bulk.close && endpoint.state() != State::SynSent {
-                    endpoint.close(cache);
-                    self.closed = true;
+                if endpoint.state() == State::SynSent {
+                    return;
                 }
+                if bulk.close {
+                    endpoint.close(cache);
+                }
+                self.closed = true;
                 return;
             }
             if self.busy_until.is_some_and(|until| until > now) {
