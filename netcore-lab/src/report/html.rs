@@ -38,7 +38,11 @@ fn section(page: &mut String, experiment: &Experiment) {
             Some(false) => ("miss", "outside tolerance"),
             None => ("", ""),
         };
-        let difference = row.published.map(|p| format!("{:+.1} %", (row.ours - p) / p * 100.0)).unwrap_or_default();
+        let difference = row
+            .published
+            .filter(|p| *p != 0.0)
+            .map(|p| format!("{:+.1} %", (row.ours - p) / p * 100.0))
+            .unwrap_or_default();
         let _ = write!(
             page,
             "<tr><td>{}<td>{}<td>{}<td>{}<td class=n>{}<td class=n>{}<td class=n>{difference}<td class=\"{class}\">{verdict}</tr>",

@@ -12,7 +12,11 @@ pub(super) fn figure(value: f64) -> String {
 pub fn text(experiment: &Experiment) -> String {
     let mut lines = vec![["", "rules", "metric", "unit", "published", "ours", "difference", ""].map(String::from)];
     for row in &experiment.rows {
-        let difference = row.published.map(|p| format!("{:+.1} %", (row.ours - p) / p * 100.0)).unwrap_or_default();
+        let difference = row
+            .published
+            .filter(|p| *p != 0.0)
+            .map(|p| format!("{:+.1} %", (row.ours - p) / p * 100.0))
+            .unwrap_or_default();
         let verdict = match row.pass {
             Some(true) => "ok",
             Some(false) => "MISS",
