@@ -162,7 +162,11 @@ fn wrong_use_is_told_in_one_line_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let text = dir.path().join("notes.txt");
     std::fs::write(&text, "no capture").unwrap();
-    let text = text.to_str().unwrap();
+    let linked = dir.path().join("linked.txt");
+    std::fs::hard_link(&text, &linked).unwrap();
+    let nowhere = dir.path().join("no/such/folder");
+    let (text, linked, nowhere) = (text.to_str().unwrap(), linked.to_str().unwrap(), nowhere.to_str().unwrap());
+    let wire = &capture();
     for (arguments, status, word) in [
         (vec!["gro", "/nonexistent.pcap"], 1, "/nonexistent.pcap"),
         (vec!["gro", text], 1, "not a capture"),
@@ -171,7 +175,13 @@ fn wrong_use_is_told_in_one_line_and_changes_nothing() {
         (vec!["gro", text, "--vxlan-port", "70000"], 2, "70000"),
         (vec!["gro", text, "--rules", "5"], 2, "4.0"),
         (vec!["gro", text, "--out", text], 1, "overwritten"),
-        (vec!["reproduce", "nothing"], 1, "vxlan-gro-82599"),
+        (vec!["gro", text, "--out", linked], 1, "overwritten"),
+        (vec!["gso", text, "--out", linked], 1, "overwritten"),
+        (vec!["gro", text, "--out", "-"], 1, "standard output"),
+        (vec!["gro", wire, "--out", nowhere], 1, "--out"),
+        (vec!["gso", wire, "--out", nowhere], 1, "--out"),
+        (vec!["reproduce", "nothing"], 2, "vxlan-gro-82599"),
+        (vec!["reproduce", "vxlan-gro-82599", "--html", nowhere], 1, "--html"),
         (vec!["reproduce", "hystart"], 1, "not reproduced"),
         (vec!["frobnicate"], 2, "frobnicate"),
     ] {

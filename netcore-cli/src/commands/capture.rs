@@ -1,8 +1,9 @@
 //! Opening captures, and progress while they are read.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use netcore_drivers::pcap::CaptureReader;
+use same_file::Handle;
 use std::fs::File;
 use std::io::{BufReader, IsTerminal, Read};
 use std::path::Path;
@@ -20,6 +21,21 @@ pub(super) fn open(path: &Path) -> anyhow::Result<Capture> {
         Box::new(BufReader::with_capacity(1 << 20, file))
     };
     CaptureReader::new(input).with_context(|| format!("{}", path.display()))
+}
+
+/// Refuses an `--out` that is no place for a capture: standard output, which has the figures, or the capture that is read,
+/// by whatever name (path, link, hard link, redirected standard input).
+pub(super) fn check_out(out: Option<&Path>, capture: &Path) -> anyhow::Result<()> {
+    let Some(out) = out else { return Ok(()) };
+    if out == Path::new("-") {
+        bail!("--out -: standard output has the figures; allowed is the name of a file");
+    }
+    let read = if capture == Path::new("-") { Handle::stdin() } else { Handle::from_path(capture) };
+    // What does not exist yet is nobody's. A device (/dev/null) holds nothing to lose.
+    if out.is_file() && matches!((read, Handle::from_path(out)), (Ok(read), Ok(out)) if read == out) {
+        bail!("--out {} names the capture itself; it would be overwritten while it is read", out.display());
+    }
+    Ok(())
 }
 
 /// A progress bar on standard error that shows up after a second, and only on a terminal.

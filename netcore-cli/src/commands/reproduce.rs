@@ -51,11 +51,20 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         match EXPERIMENTS.iter().find(|info| info.name == *name) {
             None => {
                 let known: Vec<_> = EXPERIMENTS.iter().map(|info| info.name).collect();
-                bail!("no experiment \"{name}\"; there are {}", known.join(", "));
+                eprintln!("netcore: no experiment \"{name}\"; there are {}", known.join(", "));
+                return Ok(ExitCode::from(2));
             }
             Some(info) if !info.available => bail!("experiment \"{name}\" is not reproduced by this version yet"),
             Some(_) => {}
         }
+    }
+    if !arguments.json {
+        // So is a place where no report can go: the runs take minutes.
+        std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&arguments.html)
+            .with_context(|| format!("--html {}", arguments.html.display()))?;
     }
     let mut experiments: Vec<Experiment> = Vec::new();
     for name in names {

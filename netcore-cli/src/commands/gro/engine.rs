@@ -84,14 +84,14 @@ impl Output {
     fn finish(mut self, link_type: LinkType) -> anyhow::Result<()> {
         self.open(link_type)?;
         match self.writer {
-            Some(mut writer) => writer.flush().with_context(|| format!("{}", self.path.display())),
+            Some(mut writer) => writer.flush().with_context(|| format!("--out {}", self.path.display())),
             None => Ok(()),
         }
     }
 
     fn open(&mut self, link_type: LinkType) -> anyhow::Result<()> {
         if self.writer.is_none() {
-            let name = || format!("{}", self.path.display());
+            let name = || format!("--out {}", self.path.display());
             let file = File::create(&self.path).with_context(name)?;
             let format = Format::for_path(&self.path);
             self.writer = Some(CaptureWriter::new(BufWriter::new(file), format, link_type).with_context(name)?);
@@ -112,7 +112,7 @@ impl Output {
         }
         self.open(link_type)?;
         if let Some(writer) = &mut self.writer {
-            writer.write(at, parts, original).with_context(|| format!("{}", self.path.display()))?;
+            writer.write(at, parts, original).with_context(|| format!("--out {}", self.path.display()))?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ mod report;
 pub(super) use report::thousands;
 
 use super::DAMAGED;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::ValueEnum;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -93,9 +93,7 @@ enum Table {
 }
 
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    if arguments.out.as_deref().is_some_and(|out| same_file(out, &arguments.capture)) {
-        bail!("--out names the capture itself; it would be overwritten while it is read");
-    }
+    super::capture::check_out(arguments.out.as_deref(), &arguments.capture)?;
     let mut capture = super::capture::open(&arguments.capture)?;
     let result =
         engine::process(&mut capture, &arguments).with_context(|| format!("{}", arguments.capture.display()))?;
@@ -109,8 +107,4 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(DAMAGED));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-pub(super) fn same_file(a: &std::path::Path, b: &std::path::Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -1,7 +1,7 @@
 //! `netcore gso`: cutting the large frames of a capture as segmentation offload would.
 
 use super::DAMAGED;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use netcore::offload::Segmenter;
 use netcore::{Burst, Features, Gso, GsoKind, Packet, PacketPool, PoolCache, PoolConfig, TunnelPorts};
 use netcore_drivers::pcap::{CaptureWriter, Format, LinkType, Record};
@@ -88,9 +88,7 @@ struct Cutter<'a> {
 }
 
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    if arguments.out.as_deref().is_some_and(|out| super::gro::same_file(out, &arguments.capture)) {
-        bail!("--out names the capture itself; it would be overwritten while it is read");
-    }
+    super::capture::check_out(arguments.out.as_deref(), &arguments.capture)?;
     let mut capture = super::capture::open(&arguments.capture)?;
     let ports = arguments.vxlan_port.iter().fold(TunnelPorts::default(), |ports, port| ports.with_vxlan(*port));
     let ports = arguments.geneve_port.iter().fold(ports, |ports, port| ports.with_geneve(*port));
@@ -105,7 +103,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         arguments: &arguments,
     };
     if let Some(path) = &arguments.out {
-        let file = File::create(path).with_context(|| format!("{}", path.display()))?;
+        let file = File::create(path).with_context(|| format!("--out {}", path.display()))?;
         let link = capture.link_type().unwrap_or(LinkType::ETHERNET);
         cutter.out = Some(CaptureWriter::new(BufWriter::new(file), Format::for_path(path), link)?);
     }
@@ -113,7 +111,7 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
         cutter.frame(&record).with_context(|| format!("frame {}", cutter.summary.frames_in))?;
     }
     if let Some(out) = &mut cutter.out {
-        out.flush()?;
+        out.flush().context("--out")?;
     }
     let mut summary = cutter.summary;
     summary.damaged = capture.damage().map(ToString::to_string);
@@ -197,7 +195,7 @@ impl Cutter<'_> {
         self.summary.bytes_out += bytes.len() as u64;
         if let Some(out) = &mut self.out {
             let original = if record.is_cut() { record.original_len as usize } else { bytes.len() };
-            out.write(record.timestamp, &[bytes], original)?;
+            out.write(record.timestamp, &[bytes], original).context("--out")?;
         }
         Ok(())
     }
