@@ -182,7 +182,6 @@ fn wrong_use_is_told_in_one_line_and_changes_nothing() {
         (vec!["gso", wire, "--out", nowhere], 1, "--out"),
         (vec!["reproduce", "nothing"], 2, "vxlan-gro-82599"),
         (vec!["reproduce", "vxlan-gro-82599", "--html", nowhere], 1, "--html"),
-        (vec!["reproduce", "bond-8023ad-rr"], 1, "not reproduced"),
         (vec!["frobnicate"], 2, "frobnicate"),
     ] {
         let output = netcore(&arguments);

@@ -87,7 +87,7 @@ pub const EXPERIMENTS: [ExperimentInfo; 5] = [
     ExperimentInfo {
         name: "bond-8023ad-rr",
         published: "netdev, January 2011: round-robin inside 802.3ad over 4 x 82576",
-        available: false,
+        available: true,
     },
     ExperimentInfo {
         name: "balance-rr-reordering",

@@ -80,25 +80,27 @@ impl Running {
     }
 
     fn send(&mut self, bulk: Bulk, endpoint: &mut Endpoint, cache: &mut PoolCache, now: Instant) {
-        if self.closed || !endpoint.state().may_send() {
+        let stopped = bulk.stop.is_some_and(|stop| now >= stop);
+        if self.closed {
+            return;
+        }
+        if stopped {
+            // Whatever state the connection is in, and whether or not a write is blocked.
+            self.end(bulk, endpoint, cache);
             return;
         }
         // What a full buffer blocks goes on when a third of it is free.
-        if self.blocked && !endpoint.is_writable() {
+        if !endpoint.state().may_send() || (self.blocked && !endpoint.is_writable()) {
             return;
         }
         self.blocked = false;
         loop {
-            let stopped = bulk.stop.is_some_and(|stop| now >= stop);
             let left = bulk.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(self.written));
-            if stopped || left == 0 {
-                if endpoint.state() == State::SynSent {
-                    return;
+            if left == 0 {
+                // A close now would give up a connection that is not open yet.
+                if endpoint.state() != State::SynSent {
+                    self.end(bulk, endpoint, cache);
                 }
-                if bulk.close {
-                    endpoint.close(cache);
-                }
-                self.closed = true;
                 return;
             }
             if self.busy_until.is_some_and(|until| until > now) {
@@ -118,6 +120,13 @@ impl Running {
                 return;
             }
         }
+    }
+
+    fn end(&mut self, bulk: Bulk, endpoint: &mut Endpoint, cache: &mut PoolCache) {
+        if bulk.close {
+            endpoint.close(cache);
+        }
+        self.closed = true;
     }
 
     fn take(&mut self, endpoint: &mut Endpoint, cache: &mut PoolCache, now: Instant) {
