@@ -21,6 +21,9 @@ pub struct Moderation {
     pub interval: Duration,
     /// Time from the event to the handler.
     pub latency: Duration,
+    /// Up to this much is added to that, uniformly distributed: what else the CPU has to do first, and how deep it sleeps. It
+    /// lets the phases of several cards drift against each other.
+    pub jitter: Duration,
     /// Receive interrupts wait until no frame has come for this long (RDTR), at most [`Moderation::interval`].
     pub receive_delay: Duration,
     /// Transmit interrupts wait for this long (TIDV); a receive interrupt before that serves them as well.
@@ -33,6 +36,7 @@ impl Default for Moderation {
         Self {
             interval: Duration::ZERO,
             latency: Duration::ZERO,
+            jitter: Duration::ZERO,
             receive_delay: Duration::ZERO,
             transmit_delay: Duration::ZERO,
         }
@@ -54,6 +58,8 @@ pub struct NicConfig {
     pub transmit_ring: usize,
     /// Descriptors of the receive ring.
     pub receive_ring: usize,
+    /// Bytes that a receive descriptor takes; a longer frame takes several. `None`: one for any frame.
+    pub receive_buffer: Option<usize>,
     /// Segmentation in hardware.
     pub tso: bool,
     /// Largest super-packet, bytes.
@@ -78,6 +84,7 @@ impl NicConfig {
             mtu: 1500,
             transmit_ring: 256,
             receive_ring: 256,
+            receive_buffer: None,
             tso: true,
             tso_max_size: 65_536,
             checksums: true,
@@ -109,6 +116,8 @@ pub struct NicCounters {
     pub tx_errors: u64,
     /// Times the transmit ring was full.
     pub tx_busy: u64,
+    /// Packets in the transmit ring when the link went away, or given to it while there was none (`tx_carrier_errors`).
+    pub tx_carrier_errors: u64,
 }
 
 /// A card.
@@ -123,6 +132,7 @@ pub struct Nic {
     /// Sent, not yet seen by the driver: end of transmission.
     sent: VecDeque<(Instant, Completion, usize)>,
     received: VecDeque<Packet>,
+    receive_used: usize,
     interrupt_at: Option<Instant>,
     last_interrupt: Option<Instant>,
     /// Interrupts are masked while the host polls.
@@ -130,6 +140,9 @@ pub struct Nic {
     link_up: bool,
     counters: NicCounters,
     pieces: Burst,
+    rng: fastrand::Rng,
+    /// What was drawn for the interrupt that is pending.
+    delay: Duration,
 }
 
 /// The card as both halves share it.
@@ -141,8 +154,9 @@ pub fn lock(nic: &SharedNic) -> std::sync::MutexGuard<'_, Nic> {
 }
 
 impl Nic {
-    /// A card with packet memory from `cache`.
+    /// A card with packet memory from `cache`; its address is the seed of what is random.
     pub fn new(config: NicConfig, cache: PoolCache) -> Self {
+        let seed = config.mac.0.iter().fold(0, |seed, byte| seed << 8 | u64::from(*byte));
         Self {
             config,
             cache,
@@ -153,12 +167,15 @@ impl Nic {
             remainder: 0,
             sent: VecDeque::new(),
             received: VecDeque::new(),
+            receive_used: 0,
             interrupt_at: None,
             last_interrupt: None,
             polling: false,
             link_up: true,
             counters: NicCounters::default(),
             pieces: Burst::new(),
+            rng: fastrand::Rng::with_seed(seed),
+            delay: Duration::ZERO,
         }
     }
 
@@ -179,9 +196,24 @@ impl Nic {
         &self.config
     }
 
-    /// Plugs or pulls the cable; the driver sees it as link state.
+    /// Plugs or pulls the cable; the driver sees it as link state. What the transmit ring holds when it is pulled is lost
+    /// and completed, as by the reset that drivers make then.
     pub fn set_link(&mut self, up: bool) {
         self.link_up = up;
+        if !up {
+            while let Some((packet, descriptors)) = self.ring.pop_front() {
+                self.lose(packet, descriptors, self.free_at);
+            }
+        }
+    }
+
+    fn lose(&mut self, packet: Packet, descriptors: usize, at: Instant) {
+        self.counters.tx_carrier_errors += 1;
+        let completion =
+            Completion { flow_id: packet.flow_id(), truesize: packet.truesize() as u32, bytes: packet.len() as u32 };
+        self.cache.put(packet);
+        self.sent.push_back((at, completion, descriptors));
+        self.request_interrupt(at, false);
     }
 
     /// Whether the link is up.
@@ -244,7 +276,8 @@ impl Nic {
 
     /// A frame arrives from the wire.
     pub(crate) fn frame_arrives(&mut self, mut frame: Packet, now: Instant) {
-        if self.received.len() >= self.config.receive_ring || !self.link_up {
+        let descriptors = self.receive_descriptors(frame.len());
+        if self.receive_used + descriptors > self.config.receive_ring || !self.link_up {
             self.counters.rx_missed += 1;
             self.cache.put(frame);
             return;
@@ -263,8 +296,13 @@ impl Nic {
             (self.config.mtu + 18 + 64).next_power_of_two().max(2048) + 256
         });
         frame.set_truesize(truesize);
+        self.receive_used += descriptors;
         self.received.push_back(frame);
         self.request_interrupt(now, true);
+    }
+
+    fn receive_descriptors(&self, bytes: usize) -> usize {
+        self.config.receive_buffer.map_or(1, |buffer| bytes.div_ceil(buffer.max(1)).max(1))
     }
 
     /// An event at `at` wants an interrupt.
@@ -281,7 +319,11 @@ impl Nic {
         } else {
             at + m.transmit_delay
         };
-        let when = wanted.max(earliest) + m.latency;
+        // The handler's delay is drawn once per interrupt.
+        if self.interrupt_at.is_none() && !m.jitter.is_zero() {
+            self.delay = Duration::from_nanos(self.rng.u64(0..=m.jitter.as_nanos() as u64));
+        }
+        let when = wanted.max(earliest) + m.latency + self.delay;
         self.interrupt_at = Some(self.interrupt_at.map_or(when, |pending| pending.min(when)));
     }
 
@@ -313,7 +355,9 @@ impl Nic {
     /// Takes up to `budget` frames from the receive ring.
     pub(crate) fn take_received(&mut self, burst: &mut Burst, budget: usize) -> usize {
         let n = self.received.len().min(budget);
-        for packet in self.received.drain(..n) {
+        for _ in 0..n {
+            let Some(packet) = self.received.pop_front() else { break };
+            self.receive_used -= self.receive_descriptors(packet.len());
             burst.push(packet);
         }
         n
@@ -341,7 +385,7 @@ impl Nic {
         n
     }
 
-    fn enqueue(&mut self, burst: &mut Burst) -> Result<usize, DriverError> {
+    fn enqueue(&mut self, burst: &mut Burst, now: Instant) -> Result<usize, DriverError> {
         let mut n = 0;
         while let Some(packet) = burst.front() {
             if packet.is_super() && !self.config.tso {
@@ -355,7 +399,11 @@ impl Nic {
             }
             let Some(packet) = burst.pop() else { break };
             self.ring_used += descriptors;
-            self.ring.push_back((packet, descriptors));
+            if self.link_up {
+                self.ring.push_back((packet, descriptors));
+            } else {
+                self.lose(packet, descriptors, now);
+            }
             n += 1;
         }
         Ok(n)
@@ -406,11 +454,11 @@ impl Driver for NicDriver {
         if nic.link_up { LinkState::up((nic.config.rate.bits_per_sec() / 1_000_000) as u32) } else { LinkState::DOWN }
     }
 
-    fn transmit(&mut self, queue: u16, burst: &mut Burst, _now: Instant) -> Result<usize, DriverError> {
+    fn transmit(&mut self, queue: u16, burst: &mut Burst, now: Instant) -> Result<usize, DriverError> {
         if queue > 0 {
             return Err(DriverError::NoSuchQueue { queue, queues: 1 });
         }
-        lock(&self.nic).enqueue(burst)
+        lock(&self.nic).enqueue(burst, now)
     }
 
     fn receive(&mut self, queue: u16, burst: &mut Burst, budget: usize, _now: Instant) -> Result<usize, DriverError> {
@@ -438,6 +486,7 @@ impl Driver for NicDriver {
             ("tx_tcp_seg_good", c.tx_tso),
             ("tx_tcp_seg_failed", c.tx_errors),
             ("tx_restart_queue", c.tx_busy),
+            ("tx_carrier_errors", c.tx_carrier_errors),
         ] {
             statistics.add(name, value);
         }

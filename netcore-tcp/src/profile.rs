@@ -95,6 +95,13 @@ pub struct Profile {
     pub congestion: netcore_cc::Profile,
     /// Loss detection.
     pub detection: Detection,
+    /// Without FACK, loss shows by SACKed segments alone, and every hole with enough of them above is marked (RFC 6675; since
+    /// 2.6.25). Before, holes counted as well, and only the first one was marked: the others could go again as forward
+    /// retransmissions.
+    pub conservative_sack: bool,
+    /// A hole that a cumulative ACK fills tells of reordering, whatever else the ACK says (since 2.6.25). Before, it did
+    /// only if the ACK carried SACK blocks, so a single late segment was never noticed.
+    pub reordering_by_ack: bool,
     /// Window reduction.
     pub reduction: Reduction,
     /// Tail loss probes (3.10 and later).
@@ -180,6 +187,8 @@ impl Profile {
             name: "linux-current",
             congestion: netcore_cc::Profile::linux_current(),
             detection: Detection::Rack,
+            conservative_sack: true,
+            reordering_by_ack: true,
             reduction: Reduction::Prr,
             tail_loss_probe: true,
             early_retransmit: false,
@@ -281,11 +290,13 @@ impl Profile {
         Self { name: "linux-2.6.32", congestion: netcore_cc::Profile::linux_2_6_32(), ..Self::linux_2_6_35() }
     }
 
-    /// Linux 2.6.23 (2007): as 2.6.32 without F-RTO and HyStart.
+    /// Linux 2.6.23 (2007): as 2.6.32 without F-RTO and HyStart, and before loss recovery was reworked in 2.6.25.
     pub fn linux_2_6_23() -> Self {
         Self {
             name: "linux-2.6.23",
             congestion: netcore_cc::Profile::linux_2_6_23(),
+            conservative_sack: false,
+            reordering_by_ack: false,
             frto: false,
             ..Self::linux_2_6_35()
         }

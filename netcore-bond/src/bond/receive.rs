@@ -12,6 +12,53 @@ fn is_link_local(frame: &[u8]) -> bool {
 }
 
 impl<D: Driver> Bond<D> {
+    /// One poll of one member's receive queue, as a host does that serves the interrupts of its devices one by one (NAPI):
+    /// adds what the bond delivers to `burst` and says how many packets the member's driver gave, those included that the
+    /// bond consumed or dropped. Fewer than `budget` means that its queue is empty. What [`Driver::receive`] does for all
+    /// members together; a caller uses one or the other.
+    ///
+    /// # Errors
+    /// [`DriverError::NoSuchQueue`] if there is no member with the number `member` ([`MemberInfo::id`](super::MemberInfo))
+    /// or it has no such queue; what its driver says.
+    pub fn receive_member(
+        &mut self,
+        member: u16,
+        queue: u16,
+        burst: &mut Burst,
+        budget: usize,
+        now: Instant,
+    ) -> Result<usize, DriverError> {
+        let Some(index) = self.index_of(member) else {
+            return Err(DriverError::NoSuchQueue { queue, queues: 0 });
+        };
+        let queues = self.members[index].driver.capabilities().receive_queues;
+        if queue >= queues {
+            return Err(DriverError::NoSuchQueue { queue, queues });
+        }
+        let result = self.receive_from(index, queue, burst, budget, now);
+        self.lacp_output(now);
+        result
+    }
+
+    fn receive_from(
+        &mut self,
+        index: usize,
+        queue: u16,
+        burst: &mut Burst,
+        budget: usize,
+        now: Instant,
+    ) -> Result<usize, DriverError> {
+        let mut received = core::mem::take(&mut self.received);
+        let result = self.members[index].driver.receive(queue, &mut received, budget, now);
+        while let Some(packet) = received.pop() {
+            if let Some(packet) = self.accept(index, packet, now) {
+                burst.push(packet);
+            }
+        }
+        self.received = received;
+        result
+    }
+
     /// Adds what members received in their queue `queue` to `burst`, up to `budget` packets, and says how many.
     pub(super) fn receive_all(
         &mut self,
@@ -28,21 +75,14 @@ impl<D: Driver> Bond<D> {
             if budget == 0 {
                 break;
             }
-            let m = &mut self.members[index];
-            if queue >= m.driver.capabilities().receive_queues {
+            if queue >= self.members[index].driver.capabilities().receive_queues {
                 continue;
             }
-            let mut received = core::mem::take(&mut self.received);
-            if let Err(e) = m.driver.receive(queue, &mut received, budget, now) {
+            let before = burst.len();
+            if let Err(e) = self.receive_from(index, queue, burst, budget, now) {
                 error = error.or(Some(e));
             }
-            while let Some(packet) = received.pop() {
-                if let Some(packet) = self.accept(index, packet, now) {
-                    burst.push(packet);
-                    total += 1;
-                }
-            }
-            self.received = received;
+            total += burst.len() - before;
         }
         self.lacp_output(now);
         // One member that is gone does not silence the others.

@@ -4,6 +4,9 @@ use netcore::{Instant, PoolCache};
 use netcore_tcp::{Endpoint, State};
 use std::time::Duration;
 
+/// Bytes of one read, where reads are made one by one.
+const READ_SIZE: u64 = 65_536;
+
 /// A sender of bulk data, as nuttcp, netperf and iperf are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bulk {
@@ -66,20 +69,55 @@ impl Running {
         self.written
     }
 
+    /// Whether there is something to read or write now.
+    pub(super) fn wants(&self, endpoint: &Endpoint, now: Instant) -> bool {
+        let reads = || endpoint.readable() > 0 || endpoint.is_finished() && !self.closed;
+        let writes = |bulk: Bulk| {
+            let stopped = bulk.stop.is_some_and(|stop| now >= stop);
+            let may = endpoint.state().may_send() && (!self.blocked || endpoint.is_writable());
+            let busy = self.busy_until.is_some_and(|until| until > now);
+            !self.closed && (stopped || may && !busy)
+        };
+        match self.application {
+            Application::Bulk(bulk) => writes(bulk),
+            Application::Sink => reads(),
+            Application::Both(bulk) => reads() || writes(bulk),
+            Application::SlowSink { .. } => reads() && self.took_until.is_none_or(|until| until <= now),
+        }
+    }
+
+    /// Makes one system call: a read of at most [`READ_SIZE`], or one write. Says how many bytes it moved.
+    pub(super) fn call(&mut self, endpoint: &mut Endpoint, cache: &mut PoolCache, now: Instant) -> u64 {
+        let readable = endpoint.readable();
+        let reads = matches!(self.application, Application::Sink | Application::Both(_));
+        if reads && readable > 0 {
+            let taken = endpoint.discard(READ_SIZE, cache, now);
+            self.close_after_peer(endpoint, cache);
+            return taken;
+        }
+        let before = self.written;
+        match self.application {
+            Application::Bulk(bulk) | Application::Both(bulk) => self.send(bulk, 1, endpoint, cache, now),
+            _ => self.run(endpoint, cache, now),
+        }
+        self.written - before
+    }
+
     /// Does what can be done now.
     pub(super) fn run(&mut self, endpoint: &mut Endpoint, cache: &mut PoolCache, now: Instant) {
         match self.application {
-            Application::Bulk(bulk) => self.send(bulk, endpoint, cache, now),
+            Application::Bulk(bulk) => self.send(bulk, u32::MAX, endpoint, cache, now),
             Application::Sink => self.take(endpoint, cache, now),
             Application::Both(bulk) => {
                 self.take(endpoint, cache, now);
-                self.send(bulk, endpoint, cache, now);
+                self.send(bulk, u32::MAX, endpoint, cache, now);
             }
             Application::SlowSink { rate } => self.take_slowly(rate, endpoint, cache, now),
         }
     }
 
-    fn send(&mut self, bulk: Bulk, endpoint: &mut Endpoint, cache: &mut PoolCache, now: Instant) {
+    /// Up to `most` writes.
+    fn send(&mut self, bulk: Bulk, most: u32, endpoint: &mut Endpoint, cache: &mut PoolCache, now: Instant) {
         let stopped = bulk.stop.is_some_and(|stop| now >= stop);
         if self.closed {
             return;
@@ -94,7 +132,7 @@ impl Running {
             return;
         }
         self.blocked = false;
-        loop {
+        for _ in 0..most {
             let left = bulk.bytes.map_or(u64::MAX, |bytes| bytes.saturating_sub(self.written));
             if left == 0 {
                 // A close now would give up a connection that is not open yet.
@@ -158,12 +196,13 @@ impl Running {
     }
 
     /// When something is due without a packet arriving.
-    pub(super) fn next_event(&self, endpoint: &Endpoint) -> Option<Instant> {
+    pub(super) fn next_event(&self, endpoint: &Endpoint, now: Instant) -> Option<Instant> {
         match self.application {
             Application::Bulk(bulk) | Application::Both(bulk) if !self.closed => {
                 let busy =
                     self.busy_until.filter(|_| !self.blocked && bulk.bytes.is_none_or(|bytes| self.written < bytes));
-                [busy, bulk.stop].into_iter().flatten().min()
+                // Once that is past, the application waits for its turn on the CPU at most.
+                [busy, bulk.stop.filter(|stop| *stop > now)].into_iter().flatten().min()
             }
             Application::SlowSink { .. } => self.took_until.filter(|_| endpoint.readable() > 0),
             _ => None,

@@ -49,6 +49,8 @@ pub struct Flow {
     pub(super) dirty: bool,
     /// The earliest timer that is queued for this flow.
     pub(super) armed: Option<Instant>,
+    /// When the application's turn on the CPU comes.
+    pub(super) turn: Option<Instant>,
     first_data: Option<Instant>,
     finished: Option<Instant>,
 }
@@ -62,6 +64,7 @@ impl Flow {
             samples: Vec::new(),
             dirty: false,
             armed: Some(start),
+            turn: None,
             first_data: None,
             finished: None,
         }
@@ -75,6 +78,7 @@ impl Flow {
             samples: Vec::new(),
             dirty: false,
             armed: None,
+            turn: None,
             first_data: None,
             finished: None,
         }
@@ -116,22 +120,45 @@ impl Flow {
         }
     }
 
+    /// Lets the application do what it can.
     pub(super) fn run(&mut self, cache: &mut PoolCache, now: Instant) {
+        self.note_arrival(now);
         if let Some(endpoint) = &mut self.endpoint {
-            if self.first_data.is_none() && endpoint.readable() > 0 {
-                self.first_data = Some(now);
-            }
             self.running.run(endpoint, cache, now);
-            if self.finished.is_none() && endpoint.is_finished() {
-                self.finished = Some(now);
-            }
+        }
+        self.note_end(now);
+    }
+
+    /// Lets the application make one system call, if it wants to; bytes that it moved.
+    pub(super) fn call(&mut self, cache: &mut PoolCache, now: Instant) -> Option<u64> {
+        self.note_arrival(now);
+        let wants = self.wants_call(now);
+        let moved = self.endpoint.as_mut().filter(|_| wants).map(|e| self.running.call(e, cache, now));
+        self.note_end(now);
+        moved
+    }
+
+    /// Whether the application would make a system call now.
+    pub(super) fn wants_call(&self, now: Instant) -> bool {
+        self.endpoint.as_ref().is_some_and(|endpoint| self.running.wants(endpoint, now))
+    }
+
+    pub(super) fn note_arrival(&mut self, now: Instant) {
+        if self.first_data.is_none() && self.endpoint.as_ref().is_some_and(|e| e.readable() > 0) {
+            self.first_data = Some(now);
         }
     }
 
-    pub(super) fn next_event(&self) -> Option<Instant> {
+    fn note_end(&mut self, now: Instant) {
+        if self.finished.is_none() && self.endpoint.as_ref().is_some_and(Endpoint::is_finished) {
+            self.finished = Some(now);
+        }
+    }
+
+    pub(super) fn next_event(&self, now: Instant) -> Option<Instant> {
         match (&self.endpoint, &self.pending) {
             (Some(endpoint), _) => {
-                let application = self.running.next_event(endpoint);
+                let application = self.running.next_event(endpoint, now);
                 [endpoint.poll_at(), application].into_iter().flatten().min()
             }
             (None, Some(pending)) => Some(pending.start),

@@ -16,6 +16,7 @@ pub use flow::{Flow, FlowId, Sample};
 
 use crate::engine::{Component, Context};
 use crate::nic::{SharedNic, lock};
+use netcore_bond::Bond;
 use netcore::{Burst, Completions, Driver, Instant, Packet, ReceiveOffload, Statistics};
 use netcore_tcp::{Config, ConfigError, Endpoint, FourTuple, Incoming, Path};
 use std::cmp::Reverse;
@@ -66,16 +67,40 @@ pub struct HostCounters {
     pub delivered_bytes: u64,
     /// Packets for no connection of this host, or not TCP.
     pub unmatched: u64,
-    /// Time the CPU was busy receiving, ns.
+    /// Time the CPU was busy, ns.
     pub busy_ns: u64,
     /// Packets that the transmit path refused.
     pub transmit_errors: u64,
+    /// Polls that a member's driver refused.
+    pub receive_errors: u64,
+}
+
+/// What a host sends through, and, if it is a bond, receives through.
+enum Below {
+    Driver(Box<dyn Driver>),
+    Bond(Box<Bond>),
+}
+
+impl Below {
+    fn driver(&self) -> &dyn Driver {
+        match self {
+            Self::Driver(driver) => &**driver,
+            Self::Bond(bond) => &**bond,
+        }
+    }
+
+    fn driver_mut(&mut self) -> &mut dyn Driver {
+        match self {
+            Self::Driver(driver) => &mut **driver,
+            Self::Bond(bond) => &mut **bond,
+        }
+    }
 }
 
 /// A host. Port `i` of the component is the link of its card `i`.
 pub struct Host {
     name: String,
-    transmit: Box<dyn Driver>,
+    below: Below,
     interfaces: Vec<Interface>,
     flows: Vec<Flow>,
     by_tuple: HashMap<FourTuple, usize>,
@@ -84,6 +109,8 @@ pub struct Host {
     timers: BinaryHeap<Reverse<(Instant, usize)>>,
     dirty: Vec<usize>,
     out: Burst,
+    /// Frames that the CPU is at work on, with the time at which each is handed down.
+    sending: VecDeque<(Instant, Packet)>,
     scratch: Burst,
     completions: Completions,
     scheduled: Option<Instant>,
@@ -98,9 +125,19 @@ impl Host {
     /// A host that sends through `transmit` and receives from `interfaces`. The cards that `transmit` ends in must be
     /// among the interfaces.
     pub fn new(name: &str, transmit: Box<dyn Driver>, interfaces: Vec<Interface>, cost: Cost) -> Self {
+        Self::over(name, Below::Driver(transmit), interfaces, cost)
+    }
+
+    /// A host that sends and receives through `bond`, whose members are the drivers of `interfaces`, in their order: LACP,
+    /// link monitors and the filter on inactive members see every frame.
+    pub fn bonded(name: &str, bond: Bond, interfaces: Vec<Interface>, cost: Cost) -> Self {
+        Self::over(name, Below::Bond(Box::new(bond)), interfaces, cost)
+    }
+
+    fn over(name: &str, below: Below, interfaces: Vec<Interface>, cost: Cost) -> Self {
         Self {
             name: name.into(),
-            transmit,
+            below,
             interfaces,
             flows: Vec::new(),
             by_tuple: HashMap::new(),
@@ -109,6 +146,7 @@ impl Host {
             timers: BinaryHeap::new(),
             dirty: Vec::new(),
             out: Burst::new(),
+            sending: VecDeque::new(),
             scratch: Burst::new(),
             completions: Completions::new(),
             scheduled: None,
@@ -193,17 +231,25 @@ impl Host {
 
     /// The transmit path, for its counters.
     pub fn transmit_path(&self) -> &dyn Driver {
-        &*self.transmit
+        self.below.driver()
     }
 
     /// The transmit path, for its settings.
     pub fn transmit_path_mut(&mut self) -> &mut dyn Driver {
-        &mut *self.transmit
+        self.below.driver_mut()
+    }
+
+    /// The bond, if there is one.
+    pub fn bond(&self) -> Option<&Bond> {
+        match &self.below {
+            Below::Bond(bond) => Some(bond),
+            Below::Driver(_) => None,
+        }
     }
 
     /// Adds all counters of cards, transmit path and connections.
     pub fn statistics(&self, statistics: &mut Statistics) {
-        self.transmit.statistics(statistics);
+        self.below.driver().statistics(statistics);
         for (tunnel, _) in self.interfaces.iter().filter_map(|interface| interface.tunnel.as_ref()) {
             tunnel.statistics(statistics);
         }
@@ -227,7 +273,7 @@ impl Host {
     fn poll(&mut self, index: usize, ctx: &mut Context<'_>) {
         self.counters.polls += 1;
         let mut completions = std::mem::take(&mut self.completions);
-        if self.transmit.reclaim(0, &mut completions, ctx.now).is_err() {
+        if self.below.driver_mut().reclaim(0, &mut completions, ctx.now).is_err() {
             self.counters.transmit_errors += 1;
         }
         for completion in completions.as_slice() {
@@ -247,7 +293,17 @@ impl Host {
         let interface = &mut self.interfaces[index];
         let mut received = std::mem::take(&mut self.scratch);
         let budget = lock(&interface.nic).config().budget;
-        let n = lock(&interface.nic).take_received(&mut received, budget);
+        let n = match &mut self.below {
+            Below::Bond(bond) => {
+                let n = lock(&interface.nic).receive_backlog().min(budget);
+                // Members have the numbers of their cards: they were added in that order, and none is ever removed.
+                if bond.receive_member(index as u16, 0, &mut received, budget, ctx.now).is_err() {
+                    self.counters.receive_errors += 1;
+                }
+                n
+            }
+            Below::Driver(_) => lock(&interface.nic).take_received(&mut received, budget),
+        };
         if n > 0 {
             let bytes = received.bytes() as u64;
             let mut up = Burst::new();
@@ -328,32 +384,80 @@ impl Host {
     fn service(&mut self, index: usize, ctx: &mut Context<'_>) {
         let flow = &mut self.flows[index];
         flow.dirty = false;
-        flow.run(ctx.cache, ctx.now);
+        if self.cost.has_calls() {
+            self.take_turn(index, ctx);
+        } else {
+            flow.run(ctx.cache, ctx.now);
+        }
+        let flow = &mut self.flows[index];
         if let Some(endpoint) = flow.endpoint_mut() {
             while let Some(frame) = endpoint.poll_transmit(ctx.cache, ctx.now) {
-                self.out.push(frame);
+                if self.cost.has_sending() {
+                    let cost = self.cost.of_sending(frame.len());
+                    self.counters.busy_ns += cost.as_nanos() as u64;
+                    self.cpu_free = self.cpu_free.max(ctx.now) + cost;
+                    self.sending.push_back((self.cpu_free, frame));
+                } else {
+                    self.out.push(frame);
+                }
             }
         }
-        if let Some(at) = flow.next_event()
+        if let Some(at) = flow.next_event(ctx.now)
             && flow.armed.is_none_or(|armed| at < armed || armed <= ctx.now)
         {
             flow.armed = Some(at);
             self.timers.push(Reverse((at, index)));
         }
-        if !self.out.is_empty() {
-            if self.transmit.transmit(0, &mut self.out, ctx.now).is_err() {
-                self.counters.transmit_errors += 1;
-                ctx.cache.put_burst(&mut self.out);
-            }
-            // What the path did not take has nowhere to wait: a port always takes everything.
-            while let Some(packet) = self.out.pop() {
-                self.counters.transmit_errors += 1;
-                if let Some(endpoint) = self.flows[index].endpoint_mut() {
-                    endpoint.completed(packet.truesize() as u32, ctx.now);
-                }
-                ctx.cache.put(packet);
+        self.hand_down(ctx);
+    }
+
+    /// One system call of an application whose turn has come; it may want another turn.
+    fn take_turn(&mut self, index: usize, ctx: &mut Context<'_>) {
+        let now = ctx.now;
+        let flow = &mut self.flows[index];
+        if flow.turn.map_or(self.cpu_free <= now, |turn| turn <= now) {
+            flow.turn = None;
+            if let Some(moved) = flow.call(ctx.cache, now) {
+                let cost = self.cost.of_call(moved);
+                self.counters.busy_ns += cost.as_nanos() as u64;
+                self.cpu_free = self.cpu_free.max(now) + cost;
             }
         }
+        flow.note_arrival(now);
+        if flow.turn.is_none() && flow.wants_call(now) {
+            let at = self.cpu_free.max(now.plus_nanos(1));
+            flow.turn = Some(at);
+            self.timers.push(Reverse((at, index)));
+        }
+    }
+
+    /// Hands frames to the transmit path.
+    fn hand_down(&mut self, ctx: &mut Context<'_>) {
+        if self.out.is_empty() {
+            return;
+        }
+        if self.below.driver_mut().transmit(0, &mut self.out, ctx.now).is_err() {
+            self.counters.transmit_errors += 1;
+        }
+        // What the path did not take has nowhere to wait: a port always takes everything.
+        while let Some(packet) = self.out.pop() {
+            self.counters.transmit_errors += 1;
+            let flow = packet.flow_id().and_then(|flow| self.flows.get_mut(flow as usize));
+            if let Some(endpoint) = flow.and_then(Flow::endpoint_mut) {
+                endpoint.completed(packet.truesize() as u32, ctx.now);
+            }
+            ctx.cache.put(packet);
+        }
+    }
+
+    /// Frames that the CPU is done with.
+    fn hand_down_due(&mut self, ctx: &mut Context<'_>) {
+        while self.sending.front().is_some_and(|(at, _)| *at <= ctx.now) {
+            if let Some((_, frame)) = self.sending.pop_front() {
+                self.out.push(frame);
+            }
+        }
+        self.hand_down(ctx);
     }
 
     fn run_timers(&mut self, ctx: &mut Context<'_>) {
@@ -412,7 +516,8 @@ impl Host {
                 next = Some(next.map_or(at, |n: Instant| n.min(at)));
             }
         };
-        note(self.transmit.poll_at());
+        note(self.below.driver().poll_at());
+        note(self.sending.front().map(|(at, _)| *at));
         for interface in &self.interfaces {
             note(interface.poll_at);
             note(interface.polled.front().map(|(at, _)| *at));
@@ -456,11 +561,12 @@ impl Component for Host {
         if !self.started {
             self.started = true;
             self.next_sample = ctx.now;
-            if self.transmit.start(ctx.now).is_err() {
+            if self.below.driver_mut().start(ctx.now).is_err() {
                 self.counters.transmit_errors += 1;
             }
         }
         self.sample(ctx.now);
+        self.hand_down_due(ctx);
         for index in 0..self.interfaces.len() {
             while self.interfaces[index].polled.front().is_some_and(|(at, _)| *at <= ctx.now) {
                 if let Some((_, mut burst)) = self.interfaces[index].polled.pop_front() {
@@ -487,7 +593,8 @@ impl Component for Host {
         }
         self.service_dirty(ctx);
         self.run_timers(ctx);
-        if self.transmit.poll_at().is_some_and(|at| at <= ctx.now) && self.transmit.poll(ctx.now).is_err() {
+        let below = self.below.driver_mut();
+        if below.poll_at().is_some_and(|at| at <= ctx.now) && below.poll(ctx.now).is_err() {
             self.counters.transmit_errors += 1;
         }
         self.kick(ctx);

@@ -16,6 +16,9 @@ pub struct LinkConfig {
     pub delay: Duration,
     /// Up to this much is added to the delay, uniformly distributed.
     pub jitter: Duration,
+    /// A wait of this mean is added, exponentially distributed, as that for a shared resource in use by others is. Frames keep
+    /// their order.
+    pub wait: Duration,
     /// Jitter may change the order of frames; otherwise a frame never overtakes another.
     pub reorder: bool,
     /// Frames lost, in 1/2^32.
@@ -39,6 +42,7 @@ impl Default for LinkConfig {
             rate: None,
             delay: Duration::ZERO,
             jitter: Duration::ZERO,
+            wait: Duration::ZERO,
             reorder: false,
             loss: 0,
             bit_errors: 0,
@@ -182,6 +186,9 @@ impl Component for Link {
                 at = at.max(d.last);
             }
         }
+        if !config.wait.is_zero() {
+            at = at.plus_nanos(exponential(config.wait, self.rng.u64(..))).max(d.last);
+        }
         d.last = d.last.max(at);
         let behind = d.flying.back().is_none_or(|(last, _)| *last <= at);
         if behind {
@@ -206,6 +213,23 @@ impl Component for Link {
         }
         self.schedule(ctx);
     }
+}
+
+/// `mean × -ln(u)` for a uniform `u`, at most 44 times the mean: sums and products alone, so that every build and platform
+/// gives the same.
+fn exponential(mean: Duration, dice: u64) -> u64 {
+    let halvings = dice.leading_zeros().min(63);
+    // 1 <= m < 2: the bits below the first one, and u = m / 2^(halvings + 1).
+    let m = ((dice << halvings) >> 11) as f64 / (1_u64 << 52) as f64;
+    // ln m = 2 artanh((m - 1) / (m + 1)); five terms are exact to 1e-6.
+    let x = (m - 1.0) / (m + 1.0);
+    let (square, mut term, mut ln) = (x * x, x, 0.0);
+    for n in [1.0, 3.0, 5.0, 7.0, 9.0] {
+        ln += 2.0 * term / n;
+        term *= square;
+    }
+    let minus_ln = f64::from(halvings + 1) * core::f64::consts::LN_2 - ln;
+    (mean.as_nanos() as f64 * minus_ln.max(0.0)) as u64
 }
 
 /// Offset of the IP header and the byte with the ECN bits, for untagged IPv4 and IPv6.
@@ -238,5 +262,23 @@ pub(crate) fn set_congestion_experienced(packet: &mut Packet, cache: &mut PoolCa
         }
         Some([0x86, 0xdd]) if head.len() >= 16 => head[15] |= 0x30,
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_have_their_mean_and_the_tail_of_an_exponential_distribution() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let waits: Vec<u64> = (0..100_000).map(|_| exponential(Duration::from_micros(10), rng.u64(..))).collect();
+        let mean = waits.iter().sum::<u64>() / 100_000;
+        assert!((9_900..=10_100).contains(&mean), "{mean} ns");
+        // e^-1 and e^-3 of them are longer than one and three means.
+        let longer = |than: u64| waits.iter().filter(|wait| **wait > than).count();
+        assert!((36_400..=37_200).contains(&longer(10_000)), "{}", longer(10_000));
+        assert!((4_750..=5_210).contains(&longer(30_000)), "{}", longer(30_000));
+        assert!(exponential(Duration::from_micros(10), 0) < 450_000 && exponential(Duration::ZERO, 7) == 0);
     }
 }

@@ -7,7 +7,7 @@ mod switch;
 pub use egress::{Admission, Egress, EgressCounters, Red};
 pub use link::{Link, LinkConfig, LinkCounters};
 pub(crate) use link::{ecn_capable, set_congestion_experienced};
-pub use switch::{Distribution, Switch, SwitchConfig, SwitchCounters};
+pub use switch::{Distribution, PortGroup, Switch, SwitchConfig, SwitchCounters};
 
 /// Bytes that a frame takes on an Ethernet wire besides those between destination address and payload: preamble 8, FCS 4,
 /// inter-frame gap 12.

@@ -9,7 +9,7 @@ use super::{Scenario, units::Share};
 use crate::capture::Tap;
 use crate::engine::{ComponentId, Lab};
 use crate::host::Host;
-use crate::net::{Distribution, ETHERNET_OVERHEAD, Link, LinkConfig, Red, Switch, SwitchConfig};
+use crate::net::{Distribution, ETHERNET_OVERHEAD, Link, LinkConfig, PortGroup, Red, Switch, SwitchConfig};
 use crate::topology::{TopologyError, mac};
 use netcore::Instant;
 use netcore_tcp::{LinkAddress, Path};
@@ -146,7 +146,7 @@ impl<'a> Plan<'a> {
                 DistributionChoice::Layer34 => Distribution::Layer34,
                 DistributionChoice::RoundRobin => Distribution::RoundRobin,
             };
-            groups.push((members, distribution));
+            groups.push(PortGroup { members, distribution, lacp: group.lacp });
         }
         let red = table.red.map(|red| self.red(spanned, red)).transpose()?;
         Ok(SwitchConfig { ports, buffer_bytes: table.buffer.0, latency: table.latency.0, red, groups })
@@ -172,6 +172,7 @@ impl<'a> Plan<'a> {
             rate: Some(table.rate.0),
             delay: table.delay.0,
             jitter: table.jitter.0,
+            wait: table.wait.0,
             reorder: table.reorder,
             loss: (loss * 4_294_967_296.0) as u32,
             bit_errors: (errors * 18_446_744_073_709_551_616.0) as u64,

@@ -2,14 +2,14 @@
 
 use super::build::Plan;
 use super::error::{ScenarioError, Source};
-use super::schema::{CostTable, GroChoice, HostTable};
+use super::schema::{GroChoice, HostTable};
 use crate::engine::Lab;
 use crate::host::{Cost, Host, Interface};
 use crate::nic::{Moderation, Nic, NicConfig};
 use crate::topology::{TopologyError, mac};
 use netcore::{Driver, Instant, Port, Qdisc, Rate};
 use netcore_bond::Bond;
-use netcore_bond::options::{Mode, Options};
+use netcore_bond::options::Options;
 use netcore_offload::{Gro, GroConfig, SoftwareSegmenter};
 use netcore_qdisc::{Fq, FqOptions};
 use toml::Spanned;
@@ -50,14 +50,22 @@ pub(super) fn assemble(plan: &Plan<'_>, index: usize, lab: &mut Lab) -> Result<H
         }
         interfaces.push(interface);
     }
-    let CostTable { poll_ns, wire_ns, delivered_ns, byte_ps } = table.cost;
-    let cost = Cost { poll_ns, wire_ns, delivered_ns, byte_ps };
-    let transmit = match &table.bond {
-        Some(words) => bond(words, ports, lab, plan.source)?,
-        // The plan saw to it that there is one link.
-        None => ports.remove(0),
+    let c = table.cost;
+    let cost = Cost {
+        poll_ns: c.poll_ns,
+        wire_ns: c.wire_ns,
+        delivered_ns: c.delivered_ns,
+        byte_ps: c.byte_ps,
+        sent_ns: c.sent_ns,
+        sent_byte_ps: c.sent_byte_ps,
+        call_ns: c.call_ns,
+        copy_byte_ps: c.copy_byte_ps,
     };
-    Ok(Host::new(name, transmit, interfaces, cost))
+    Ok(match &table.bond {
+        Some(words) => Host::bonded(name, bond(words, ports, lab, plan.source)?, interfaces, cost),
+        // The plan saw to it that there is one link.
+        None => Host::new(name, ports.remove(0), interfaces, cost),
+    })
 }
 
 fn check(name: &str, spanned: &Spanned<HostTable>, source: &Source) -> Result<(), ScenarioError> {
@@ -101,17 +109,9 @@ fn bond(
     ports: Vec<Box<dyn Driver>>,
     lab: &mut Lab,
     source: &Source,
-) -> Result<Box<dyn Driver>, ScenarioError> {
+) -> Result<Bond, ScenarioError> {
     let options: Options =
         words.get_ref().parse().map_err(|error| source.at(words, format!("bond: {error}"), "what the message says"))?;
-    if options.mode() == Mode::Ieee8023ad {
-        let allowed = "balance-rr, active-backup, balance-xor, broadcast, balance-tlb, balance-alb";
-        return Err(source.at(
-            words,
-            "bond: 802.3ad needs a partner that speaks LACP, and switches here do not",
-            allowed,
-        ));
-    }
     let seed = lab.derive_seed();
     let mut bond = Bond::new("bond0", options, lab.pool().cache(), seed);
     bond.set_segmenter(Box::new(SoftwareSegmenter::new()));
@@ -119,7 +119,7 @@ fn bond(
         bond.add_member(&format!("eth{card}"), port, Instant::ZERO)
             .map_err(|refused| source.at(words, format!("bond: {}", refused.error), "what the message says"))?;
     }
-    Ok(Box::new(bond))
+    Ok(bond)
 }
 
 /// A qdisc from the words of a `tc` command.

@@ -160,8 +160,16 @@ pub struct CostTable {
     pub wire_ns: u64,
     /// Per packet delivered, ns.
     pub delivered_ns: u64,
-    /// Per byte, ps.
+    /// Per byte received, ps.
     pub byte_ps: u64,
+    /// Per packet sent, ns.
+    pub sent_ns: u64,
+    /// Per byte sent, ps.
+    pub sent_byte_ps: u64,
+    /// Per read or write, ns.
+    pub call_ns: u64,
+    /// Per byte read or written, ps.
+    pub copy_byte_ps: u64,
 }
 
 /// A switch. It has one port for each link that names it, in the order of the links.
@@ -193,6 +201,9 @@ pub struct GroupTable {
     pub links: Vec<Spanned<String>>,
     /// How frames are spread.
     pub distribution: DistributionChoice,
+    /// LACP decides which links are used.
+    #[serde(default)]
+    pub lacp: bool,
 }
 
 /// How a group spreads frames.
@@ -255,6 +266,9 @@ pub struct LinkTable {
     /// Added to the delay, uniformly from 0.
     #[serde(default)]
     pub jitter: Time,
+    /// Mean of an exponentially distributed wait that is added; frames keep their order.
+    #[serde(default)]
+    pub wait: Time,
     /// Jitter may reorder.
     #[serde(default)]
     pub reorder: bool,

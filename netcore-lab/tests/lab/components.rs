@@ -2,7 +2,7 @@
 
 use netcore::{Instant, MacAddress, Packet, Rate};
 use netcore_lab::engine::{Component, ComponentId, Context, Lab};
-use netcore_lab::net::{Distribution, Link, LinkConfig, Switch, SwitchConfig};
+use netcore_lab::net::{Distribution, Link, LinkConfig, PortGroup, Switch, SwitchConfig};
 use netcore_lab::topology::mac;
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ fn a_port_with_a_full_buffer_drops_and_counts() {
 fn spread(distribution: Distribution) -> Vec<usize> {
     let mut config = plain(4);
     config.buffer_bytes = 1 << 20;
-    config.groups = vec![(vec![1, 2, 3], distribution)];
+    config.groups = vec![PortGroup { members: vec![1, 2, 3], distribution, lacp: false }];
     let (mut lab, switch, s) = bench(config);
     lab.get_mut::<Switch>(switch).unwrap().learn(mac(2, 0), 1);
     send(&mut lab, s[0], (0..30).map(|n| (0, frame(mac(2, 0), mac(1, 0), 100 + n % 10, 100))));
@@ -125,11 +125,11 @@ fn a_group_spreads_frame_by_frame_or_by_hash() {
 #[test]
 fn a_group_goes_on_without_a_member_that_is_down() {
     let mut config = plain(3);
-    config.groups = vec![(vec![1, 2], Distribution::RoundRobin)];
+    config.groups = vec![PortGroup { members: vec![1, 2], distribution: Distribution::RoundRobin, lacp: false }];
     let (mut lab, switch, s) = bench(config);
     let component = lab.get_mut::<Switch>(switch).unwrap();
     component.learn(mac(2, 0), 1);
-    component.set_port(1, false);
+    component.set_port(1, false, Instant::ZERO);
     send(&mut lab, s[0], (0..8).map(|n| (0, frame(mac(2, 0), mac(1, 0), n, 100))));
     lab.run_until(Instant::from_millis(1));
     assert_eq!((received(&lab, s[1]), received(&lab, s[2])), (0, 8));

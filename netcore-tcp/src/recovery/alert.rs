@@ -148,11 +148,12 @@ impl Endpoint {
         if self.config.profile.is_rack() {
             return false;
         }
-        let count = if self.rec.fack { self.fackets_out() } else { self.cs.sacked_out + 1 };
+        let holes_count = self.rec.fack || !self.config.profile.conservative_sack;
+        let count = if holes_count { self.fackets_out() } else { self.cs.sacked_out + 1 };
         if count > self.cs.reordering {
             return true;
         }
-        if self.is_legacy() && self.rec.fack && self.head_timed_out(now) {
+        if self.head_timed_out(now) {
             return true;
         }
         // Few packets are out and no more will come: fewer duplicates must do.
@@ -278,11 +279,15 @@ impl Endpoint {
         true
     }
 
-    /// 2.6: FACK marks more lost once the head has been out for a whole timeout.
+    /// 2.6: FACK marks more lost once a retransmission proved lost; before 2.6.25 SACKs beyond the recovery point do, with
+    /// FACK or without (`FLAG_DATA_LOST`).
     fn mark_by_head_timeout(&mut self, s: &AckSummary, now: Instant) {
+        let evidence = match self.config.profile.conservative_sack {
+            true => self.rec.fack && s.lost_retrans,
+            false => self.rec.sack_ok && s.sacked_beyond,
+        };
         if self.is_legacy()
-            && self.rec.fack
-            && s.lost_retrans
+            && evidence
             && self.snd.una < self.rec.high_seq
             && self.cs.ca_state != CaState::Open
             && self.fackets_out() > self.cs.reordering

@@ -42,6 +42,7 @@ impl Endpoint {
         }
         self.take_rtt(s, now);
         if self.rec.sack_ok
+            && (s.sack_blocks || self.config.profile.reordering_by_ack)
             && let Some(index) = reord
             && index < s.prior_fack
         {

@@ -79,6 +79,12 @@ impl Endpoint {
                 } else {
                     self.mark_lost(index, now);
                 }
+            } else if !spare && seg.has(SegFlags::RETRANS) {
+                // A forward retransmission of what has arrived: nothing is waited for any more.
+                if let Some(seg) = self.snd.queue.get_mut(index) {
+                    seg.flags -= SegFlags::RETRANS;
+                    self.cs.retrans_out -= 1;
+                }
             }
             index += 1;
         }

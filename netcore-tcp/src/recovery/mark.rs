@@ -14,6 +14,11 @@ impl Endpoint {
         } else if self.rec.fack {
             let lost = self.fackets_out().saturating_sub(self.cs.reordering).max(1);
             self.mark_head_lost(lost, now);
+        } else if !self.config.profile.conservative_sack {
+            // What is out again is waited for.
+            if self.snd.queue.front().is_some_and(|seg| !seg.has(SegFlags::RETRANS)) {
+                self.mark_head_lost(1, now);
+            }
         } else {
             let above = self.cs.sacked_out.saturating_sub(self.cs.reordering);
             if above > 0 {
@@ -22,7 +27,7 @@ impl Endpoint {
                 self.mark_head_lost(1, now);
             }
         }
-        if self.is_legacy() && self.rec.fack && self.head_timed_out(now) {
+        if self.head_timed_out(now) {
             self.mark_timed_out(now);
         }
     }
@@ -84,7 +89,7 @@ impl Endpoint {
     /// Whether the first segment has been out for longer than the timeout (`tcp_head_timedout`).
     pub(crate) fn head_timed_out(&self, now: Instant) -> bool {
         self.is_legacy()
-            && self.rec.fack
+            && (self.rec.fack || !self.config.profile.conservative_sack && self.rec.sack_ok)
             && self.snd.queue.front().is_some_and(|seg| now.nanos_since(seg.sent) > u64::from(self.rtt.rto_us) * 1000)
     }
 

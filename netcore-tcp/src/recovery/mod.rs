@@ -118,6 +118,10 @@ pub(crate) struct AckSummary {
     pub(crate) data_acked: bool,
     /// Retransmitted data was cumulatively acknowledged.
     pub(crate) retrans_data_acked: bool,
+    /// It carried SACK blocks, duplicates included.
+    pub(crate) sack_blocks: bool,
+    /// One of them reached beyond `high_seq`.
+    pub(crate) sacked_beyond: bool,
     /// Data was newly SACKed.
     pub(crate) data_sacked: bool,
     /// Never-retransmitted data below `high_seq` was delivered.

@@ -12,6 +12,7 @@ impl Endpoint {
     pub(crate) fn tag_sacked(&mut self, seg: &Parsed, ack: u64, s: &mut AckSummary, now: Instant) {
         let space = self.snd.space;
         let blocks = seg.sack_blocks();
+        s.sack_blocks |= !blocks.is_empty();
         let mut ranges = [(0_u64, 0_u64); 4];
         let mut count = 0;
         let mut duplicate = None;
@@ -39,6 +40,7 @@ impl Endpoint {
                 }
                 continue;
             }
+            s.sacked_beyond |= b > self.rec.high_seq;
             ranges[count] = (a, b);
             count += 1;
         }

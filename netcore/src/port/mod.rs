@@ -127,6 +127,8 @@ impl<D: Driver> PortBuilder<D> {
             lost: Completions::new(),
             scratch: Burst::new(),
             counters: PortCounters::default(),
+            deactivated: false,
+            was_up: false,
         }
     }
 }
@@ -177,6 +179,9 @@ pub struct Port<D = Box<dyn Driver>> {
     lost: Completions,
     scratch: Burst,
     counters: PortCounters,
+    /// The link went down: what is queued was dropped, and so is what comes, until it is up again.
+    deactivated: bool,
+    was_up: bool,
 }
 
 impl<D: Driver> Port<D> {
@@ -223,6 +228,20 @@ impl<D: Driver> Port<D> {
 
     fn queue_error(&self, queue: u16) -> DriverError {
         DriverError::NoSuchQueue { queue, queues: self.transmit.len() as u16 }
+    }
+
+    /// Drops everything queued before the device, counted.
+    fn purge(&mut self) {
+        for q in &mut self.transmit {
+            q.qdisc.reset(&mut self.drops);
+            self.counters.tx_dropped += q.ready.len() as u64;
+            for packet in q.ready.iter() {
+                self.lost.push(completion_of(packet));
+            }
+            self.cache.put_burst(&mut q.ready);
+            q.next = None;
+        }
+        self.release_drops();
     }
 
     fn release_drops(&mut self) {
@@ -417,6 +436,13 @@ impl<D: Driver> Driver for Port<D> {
     fn transmit(&mut self, queue: u16, burst: &mut Burst, now: Instant) -> Result<usize, DriverError> {
         let Some(q) = self.transmit.get_mut(usize::from(queue)) else { return Err(self.queue_error(queue)) };
         let mut taken = 0;
+        if self.deactivated {
+            while let Some(packet) = burst.pop() {
+                self.discard(packet);
+                taken += 1;
+            }
+            return Ok(taken);
+        }
         while let Some(packet) = burst.pop() {
             q.qdisc.enqueue(packet, now, &mut self.drops);
             taken += 1;
@@ -476,8 +502,18 @@ impl<D: Driver> Driver for Port<D> {
         }
     }
 
+    /// When the link is seen to have gone down, what is queued is dropped, counted, and so is what comes until the link is
+    /// up again (Linux: `linkwatch_do_dev`, `dev_deactivate`).
     fn poll(&mut self, now: Instant) -> Result<(), DriverError> {
         self.driver.poll(now)?;
+        let up = self.driver.link().up;
+        if self.was_up && !up {
+            self.deactivated = true;
+            self.purge();
+        } else if up {
+            self.deactivated = false;
+        }
+        self.was_up = up;
         for queue in 0..self.transmit.len() {
             let q = &self.transmit[queue];
             if q.next.is_some_and(|next| next <= now) || !q.ready.is_empty() {
@@ -500,19 +536,10 @@ impl<D: Driver> Driver for Port<D> {
     /// Stops the device and drops what is queued, counted (Linux: `dev_deactivate`).
     fn stop(&mut self, now: Instant) -> Result<(), DriverError> {
         let result = self.driver.stop(now);
-        for q in &mut self.transmit {
-            q.qdisc.reset(&mut self.drops);
-            self.counters.tx_dropped += q.ready.len() as u64;
-            for packet in q.ready.iter() {
-                self.lost.push(completion_of(packet));
-            }
-            self.cache.put_burst(&mut q.ready);
-            q.next = None;
-            if let Some(limit) = &mut q.limit {
-                limit.reset(now);
-            }
+        self.purge();
+        for limit in self.transmit.iter_mut().filter_map(|q| q.limit.as_mut()) {
+            limit.reset(now);
         }
-        self.release_drops();
         let mut held = Burst::new();
         for offload in &mut self.offloads {
             offload.flush(&mut held, &mut self.cache);

@@ -1,6 +1,6 @@
 //! `bond-8023ad-rr`: one TCP stream over all links of an aggregate, as proposed in 2011.
 
-use super::{End, Load, Outcome, run};
+use super::{End, Load, Outcome, Pull, run};
 use crate::experiment::{Experiment, Row, Series};
 use crate::experiments::LabError;
 use crate::host::{Bulk, Cost};
@@ -31,7 +31,9 @@ struct EndSettings {
     latency_us: Vec<f64>,
     jitter_us: f64,
     interrupt_interval_us: f64,
+    interrupt_jitter_us: f64,
     receive_ring: usize,
+    receive_buffer: usize,
     txqueuelen: usize,
     poll_ns: u64,
     frame_ns: u64,
@@ -89,8 +91,8 @@ impl Scenario {
     fn run(&self, case: &Case) -> Result<Outcome, LabError> {
         let e = &self.end;
         let bond = match case.policy {
-            Policy::Layer34 => "mode balance-xor miimon 100 xmit_hash_policy layer3+4",
-            _ => "mode balance-rr miimon 100",
+            Policy::Layer34 => "mode 802.3ad miimon 100 xmit_hash_policy layer3+4",
+            _ => "mode 802.3ad miimon 100",
         };
         let end = End {
             cards: case.links,
@@ -98,14 +100,27 @@ impl Scenario {
             mtu: e.mtu,
             latency_us: e.latency_us.clone(),
             jitter_us: e.jitter_us,
+            wait_us: 0.0,
             moderation: Moderation {
                 interval: Duration::from_nanos((e.interrupt_interval_us * 1000.0) as u64),
+                jitter: Duration::from_nanos((e.interrupt_jitter_us * 1000.0) as u64),
                 ..Moderation::default()
             },
             receive_ring: e.receive_ring,
+            receive_buffer: Some(e.receive_buffer),
             txqueuelen: e.txqueuelen,
-            cost: Cost { poll_ns: e.poll_ns, wire_ns: e.frame_ns, delivered_ns: 0, byte_ps: e.byte_ps },
+            cost: Cost {
+                poll_ns: e.poll_ns,
+                wire_ns: e.frame_ns,
+                delivered_ns: 0,
+                byte_ps: e.byte_ps,
+                sent_ns: e.frame_ns,
+                sent_byte_ps: e.byte_ps,
+                ..Cost::default()
+            },
+            merge: false,
             bond: bond.into(),
+            in_turn: case.policy != Policy::Layer34,
             own_source: case.policy == Policy::RoundRobin,
             switch: Distribution::Layer2,
         };
@@ -120,7 +135,7 @@ impl Scenario {
             bulk: Bulk::default(),
             buffer_bytes: self.switch.buffer_bytes,
             switch_latency_us: self.switch.latency_us,
-            pull: case.pull.then_some((1, self.run.seconds / 2.0)),
+            pull: case.pull.then_some(Pull { card: 1, after: self.run.seconds / 2.0 }),
             seed: self.run.seed,
         };
         run([&end, &end], &load)
@@ -129,7 +144,8 @@ impl Scenario {
 
 /// Runs the experiment.
 pub(in crate::experiments) fn experiment(progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabError> {
-    let s = Scenario::parse(SCENARIO)?;
+    let text = std::env::var("AD").map_or(SCENARIO.to_string(), |f| std::fs::read_to_string(f).unwrap()); /*DEV*/
+    let s = Scenario::parse(&text)?;
     let one = Case { links: s.end.links, streams: [1, 0], policy: Policy::RoundRobin, today: false, pull: false };
     let cases = [
         ("one stream, four links", one),
@@ -141,6 +157,17 @@ pub(in crate::experiments) fn experiment(progress: &mut dyn FnMut(f64)) -> Resul
         ("one stream, four links, today's stack", Case { today: true, ..one }),
         ("8 streams each way, four links, today's stack", Case { streams: [8, 8], today: true, ..one }),
     ];
+    if std::env::var("AD").is_ok() { /*DEV*/
+        if std::env::var("TRACE").is_ok() { s.run(&cases[5].1)?; std::process::exit(0); }
+        let out = parallel::map(&cases, progress, |(_, case)| s.run(case))?;
+        for ((l, _), o) in cases.iter().zip(out) {
+            let c = &o.counters[0];
+            println!("{l}: {:.0} {:.0} retr {:.4} {:.4} % rec {} fack/sack/ts {}/{}/{} dsack {} fast/fwd/ss {}/{}/{} rto {} paws {} lost {} rings {} d {} busy {:.2} {:.2} members {:?} after {} by pull {} cards {:?} late {:.0}",
+                o.mbps[0], o.mbps[1], o.retransmitted(0), o.retransmitted(1), c.sack_recovery, c.fack_reorder, c.sack_reorder, c.ts_reorder, c.dsack_recv, c.fast_retrans, c.forward_retrans, c.slow_start_retrans, c.timeouts, c.paws_estab,
+                o.lost, o.lost_in_rings, o.sent as i64 - o.received as i64 - o.lost as i64, o.busy[0], o.busy[1], o.members, o.after_pull, o.lost_by_pull, o.per_card, o.steps[35..].iter().sum::<f64>() / 15.0);
+        }
+        std::process::exit(0);
+    }
     let change = |change: &dyn Fn(&mut Scenario)| {
         let mut changed = s.clone();
         change(&mut changed);

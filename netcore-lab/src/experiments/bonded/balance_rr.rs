@@ -31,10 +31,11 @@ struct Sender {
     rate_mbps: u64,
     latency_us: Vec<f64>,
     jitter_us: f64,
+    wait_us: f64,
+    cost: CostSettings,
     interrupt_interval_us: f64,
     txqueuelen: usize,
     write_bytes: u64,
-    write_us: f64,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -42,8 +43,35 @@ struct Sender {
 struct Receiver {
     rate_mbps: u64,
     latency_us: f64,
+    cost: CostSettings,
+    merge: bool,
     interrupt_interval_us: f64,
     window_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CostSettings {
+    poll_ns: u64,
+    wire_ns: u64,
+    delivered_ns: u64,
+    sent_ns: u64,
+    call_ns: u64,
+    copy_byte_ps: u64,
+}
+
+impl From<CostSettings> for Cost {
+    fn from(c: CostSettings) -> Self {
+        Self {
+            poll_ns: c.poll_ns,
+            wire_ns: c.wire_ns,
+            delivered_ns: c.delivered_ns,
+            sent_ns: c.sent_ns,
+            call_ns: c.call_ns,
+            copy_byte_ps: c.copy_byte_ps,
+            ..Self::default()
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -102,17 +130,21 @@ impl Scenario {
 
     fn run(&self, case: &Case) -> Result<Outcome, LabError> {
         let moderation =
-            |us: f64| Moderation { interval: Duration::from_nanos((us * 1000.0) as u64), ..Moderation::default() };
+            |us: f64| Moderation { interval: Duration::from_nanos((us * 1000.0) as u64), jitter: Duration::from_micros(5), ..Moderation::default() };
         let sender = End {
             cards: case.links,
             rate_mbps: self.sender.rate_mbps,
             mtu: 1500,
             latency_us: self.sender.latency_us.clone(),
             jitter_us: self.sender.jitter_us,
+            wait_us: self.sender.wait_us,
             moderation: moderation(self.sender.interrupt_interval_us),
             receive_ring: 256,
+            receive_buffer: None,
             txqueuelen: self.sender.txqueuelen,
-            cost: Cost::default(),
+            cost: self.sender.cost.into(),
+            merge: false,
+            in_turn: false,
             bond: format!("mode balance-rr packets_per_slave {}", case.packets_per_slave),
             own_source: false,
             switch: Distribution::Layer2,
@@ -122,6 +154,9 @@ impl Scenario {
             rate_mbps: self.receiver.rate_mbps,
             latency_us: vec![self.receiver.latency_us],
             jitter_us: 0.0,
+            wait_us: 0.0,
+            cost: self.receiver.cost.into(),
+            merge: self.receiver.merge,
             moderation: moderation(self.receiver.interrupt_interval_us),
             receive_ring: 1024,
             bond: "mode balance-rr".into(),
@@ -146,7 +181,6 @@ impl Scenario {
             seconds: self.run.seconds,
             bulk: Bulk {
                 write_size: self.sender.write_bytes,
-                write_time: Duration::from_nanos((self.sender.write_us * 1000.0) as u64),
                 ..Bulk::default()
             },
             buffer_bytes: self.switch.buffer_bytes,
@@ -160,7 +194,8 @@ impl Scenario {
 
 /// Runs the experiment.
 pub(in crate::experiments) fn experiment(progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabError> {
-    reproduce(&Scenario::parse(SCENARIO)?, progress)
+    let text = std::env::var("RR").map_or(SCENARIO.to_string(), |f| std::fs::read_to_string(f).unwrap()); /*DEV*/
+    reproduce(&Scenario::parse(&text)?, progress)
 }
 
 fn reproduce(s: &Scenario, progress: &mut dyn FnMut(f64)) -> Result<Experiment, LabError> {
@@ -173,6 +208,17 @@ fn reproduce(s: &Scenario, progress: &mut dyn FnMut(f64)) -> Result<Experiment, 
         links: s.sender.links,
         adaptive: true,
     };
+    if std::env::var("RR").is_ok() { /*DEV*/
+        let list: Vec<Case> = PUBLISHED.iter().map(|p| Case { reordering: p.0, ..base }).collect();
+        let out = parallel::map(&list, progress, |case| s.run(case))?;
+        for (p, o) in PUBLISHED.iter().zip(out) {
+            let c = &o.counters[0];
+            println!("{:3} {:7.1} ({:7.1}) retr {:5} ({:5}) fast {:5} fwd {:5} ({:5},{:5}) rec {:4} ofo {:.1}% fack/sack/ts {}/{}/{} full/part/dsackundo {}/{}/{} dsack {} rto {} busy {:.2} {:.2} acks/seg {:.2} lost {} d {}",
+                p.0, o.mbps[0], p.1, c.retrans_segs, p.2, c.fast_retrans, c.forward_retrans, p.3, p.4, c.sack_recovery, o.counters[1].ofo_queue as f64 / c.out_segs as f64 * 100.0,
+                c.fack_reorder, c.sack_reorder, c.ts_reorder, c.full_undo, c.partial_undo, c.dsack_undo, c.dsack_recv, c.timeouts, o.busy[0], o.busy[1], o.counters[1].out_segs as f64 / c.out_segs as f64, o.lost, o.sent as i64 - o.received as i64 - o.lost as i64);
+        }
+        std::process::exit(0);
+    }
     let mut cases: Vec<(String, Case)> =
         PUBLISHED.iter().map(|p| (format!("tcp_reordering {}", p.0), Case { reordering: p.0, ..base })).collect();
     cases.push(("SACK instead of FACK".into(), Case { detection: Some(Detection::Sack), ..base }));

@@ -1,25 +1,28 @@
-//! The two experiments with bonds: hosts with several cards, a switch between them.
+//! The two experiments with bonds: hosts with several cards, a switch between them. Both ends are real [`Bond`]s; with
+//! `mode 802.3ad` they and the switch's groups agree by LACP before any data goes.
 
 pub(super) mod ad_round_robin;
 pub(super) mod balance_rr;
+mod measure;
 
 use super::LabError;
 use crate::engine::{ComponentId, Lab};
 use crate::host::{Application, Bulk, Cost, Host, Interface};
-use crate::net::{Distribution, Link, LinkConfig, Switch, SwitchConfig};
+use crate::net::{Distribution, Link, LinkConfig, PortGroup, Switch, SwitchConfig};
 use crate::nic::{Moderation, Nic, NicConfig};
 use crate::topology::{TopologyError, mac, path};
-use netcore::{Driver, Fifo, FifoLimit, Instant, Port, Rate};
+pub(super) use measure::{Outcome, Pull};
+use netcore::{Fifo, FifoLimit, Instant, Port, Rate};
 use netcore_bond::Bond;
-use netcore_bond::options::Options;
-use netcore_offload::SoftwareSegmenter;
-use netcore_tcp::{Config, Counters};
+use netcore_bond::options::{Mode, Options};
+use netcore_offload::{Gro, GroConfig, SoftwareSegmenter};
+use netcore_tcp::Config;
 use std::time::Duration;
 
 /// One end.
 #[derive(Clone, Debug)]
 pub(super) struct End {
-    /// Cards; more than one are bonded.
+    /// Cards; all are members of a bond.
     pub(super) cards: u8,
     pub(super) rate_mbps: u64,
     pub(super) mtu: u16,
@@ -27,12 +30,20 @@ pub(super) struct End {
     pub(super) latency_us: Vec<f64>,
     /// Added to that at random, up to this, order kept.
     pub(super) jitter_us: f64,
+    /// Mean of an exponentially distributed wait that is added, order kept.
+    pub(super) wait_us: f64,
     pub(super) moderation: Moderation,
     pub(super) receive_ring: usize,
+    /// Bytes of a receive descriptor.
+    pub(super) receive_buffer: Option<usize>,
     pub(super) txqueuelen: usize,
     pub(super) cost: Cost,
+    /// Merges segments of a poll, as the driver's LRO did.
+    pub(super) merge: bool,
     /// Options of the bond, as for `ip link`.
     pub(super) bond: String,
+    /// Packets go in turn although the mode is 802.3ad.
+    pub(super) in_turn: bool,
     /// Each card sends with an address of its own.
     pub(super) own_source: bool,
     /// What the switch spreads traffic to this end by.
@@ -49,66 +60,57 @@ pub(super) struct Load {
     pub(super) bulk: Bulk,
     pub(super) buffer_bytes: u64,
     pub(super) switch_latency_us: f64,
-    /// Pulls this card of the first end after so many seconds.
-    pub(super) pull: Option<(usize, f64)>,
+    /// Pulls a cable of the first end.
+    pub(super) pull: Option<Pull>,
     pub(super) seed: u64,
-}
-
-/// What was measured.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Outcome {
-    /// Payload taken by receivers, Mbit/s, per direction.
-    pub(super) mbps: [f64; 2],
-    /// Counters of the endpoints at each end.
-    pub(super) counters: [Counters; 2],
-    /// Frames that left the first end, arrived at the second, and were lost on the way or in a ring.
-    pub(super) sent: u64,
-    pub(super) received: u64,
-    pub(super) lost: u64,
-    /// Frames per card of the first end.
-    pub(super) per_card: Vec<u64>,
-    /// After a card was pulled: frames that left on it later than one interval of the link check.
-    pub(super) after_pull: u64,
-    /// Mbit/s from the first end to the second in each tenth.
-    pub(super) steps: Vec<f64>,
 }
 
 fn micros(us: f64) -> Duration {
     Duration::from_nanos((us * 1000.0).round().max(0.0) as u64)
 }
 
+fn is_8023ad(end: &End) -> bool {
+    end.bond.parse::<Options>().is_ok_and(|options| options.mode() == Mode::Ieee8023ad)
+}
+
 fn host(lab: &mut Lab, end: &End, number: u8) -> Result<Host, LabError> {
     let pool = lab.pool().clone();
     let options: Options = end.bond.parse().map_err(|_| LabError::Broken("options of the bond"))?;
     let mut bond: Bond = Bond::new("bond0", options, pool.cache(), u64::from(number));
-    bond.set_round_robin_in_aggregate(end.own_source, end.own_source);
+    bond.set_round_robin_in_aggregate(end.in_turn, end.own_source);
     let mut interfaces = Vec::new();
     for card in 0..end.cards {
         let rate = Rate::from_bits_per_sec(end.rate_mbps * 1_000_000);
-        // Cards that send as themselves keep their own addresses; what is sent to the bond goes to the first one's.
-        let mut config =
-            NicConfig::new(&format!("eth{card}"), mac(number, if end.own_source { card } else { 0 }), rate);
+        let mut config = NicConfig::new(&format!("eth{card}"), mac(number, card), rate);
         config.mtu = usize::from(end.mtu);
         config.tso = false;
         config.receive_ring = end.receive_ring;
+        config.receive_buffer = end.receive_buffer;
         config.moderation = end.moderation;
         let (nic, driver) = Nic::shared(config, pool.cache());
-        interfaces.push(Interface::new(nic));
+        let mut interface = Interface::new(nic);
+        if end.merge {
+            interface = interface.with_offload(Box::new(Gro::new(GroConfig::default())?));
+        }
+        interfaces.push(interface);
         let port = Port::builder(driver, pool.cache())
             .segmenter(Box::new(SoftwareSegmenter::new()))
             .qdisc(Box::new(Fifo::new(FifoLimit::Packets(end.txqueuelen))))
+            .byte_queue_limits(false)
             .build();
-        bond.set_mtu(usize::from(end.mtu)).map_err(|_| LabError::Broken("the bond's MTU"))?;
+        netcore::Driver::set_mtu(&mut bond, usize::from(end.mtu)).map_err(|_| LabError::Broken("the bond's MTU"))?;
         bond.add_member(&format!("eth{card}"), Box::new(port), Instant::ZERO)
             .map_err(|_| LabError::Broken("a card does not become a member"))?;
     }
-    bond.start(Instant::ZERO).map_err(|_| LabError::Broken("the bond does not start"))?;
-    Ok(Host::new(&format!("host{number}"), Box::new(bond), interfaces, end.cost))
+    Ok(Host::bonded(&format!("host{number}"), bond, interfaces, end.cost))
 }
 
+/// A lab with two ends and the switch between them.
 struct Built {
     lab: Lab,
     ends: [ComponentId; 2],
+    /// Links of each end's cards; port 0 is the card's.
+    links: [Vec<ComponentId>; 2],
     switch: ComponentId,
 }
 
@@ -120,7 +122,8 @@ fn build(ends: [&End; 2], load: &Load) -> Result<Built, LabError> {
         let first = ports.len() as u16;
         ports.extend((0..end.cards).map(|_| Rate::from_bits_per_sec(end.rate_mbps * 1_000_000)));
         if end.cards > 1 {
-            groups.push(((first..first + u16::from(end.cards)).collect(), end.switch));
+            let members = (first..first + u16::from(end.cards)).collect();
+            groups.push(PortGroup { members, distribution: end.switch, lacp: is_8023ad(end) });
         }
     }
     let config = SwitchConfig {
@@ -141,6 +144,7 @@ fn build(ends: [&End; 2], load: &Load) -> Result<Built, LabError> {
     }
     let switch = lab.add(switch);
     let mut ids = Vec::new();
+    let mut links = [Vec::new(), Vec::new()];
     let mut port = 0;
     for (number, end) in (1..).zip(ends) {
         let host = host(&mut lab, end, number)?;
@@ -148,101 +152,49 @@ fn build(ends: [&End; 2], load: &Load) -> Result<Built, LabError> {
         for card in 0..end.cards {
             let delay = end.latency_us.get(usize::from(card)).copied().unwrap_or(0.0);
             // The card and the switch's port have the rate; the link has time alone.
-            let link = LinkConfig { delay: micros(delay), jitter: micros(end.jitter_us), ..LinkConfig::default() };
+            let link = LinkConfig {
+                delay: micros(delay),
+                jitter: micros(end.jitter_us),
+                wait: micros(end.wait_us),
+                ..LinkConfig::default()
+            };
             let seed = lab.derive_seed();
             let link = lab.add(Link::new(link, seed));
             lab.connect((id, u16::from(card)), (link, 0)).map_err(TopologyError::from)?;
             lab.connect((link, 1), (switch, port)).map_err(TopologyError::from)?;
+            links[ids.len()].push(link);
             port += 1;
         }
         ids.push(id);
     }
-    Ok(Built { lab, ends: [ids[0], ids[1]], switch })
+    Ok(Built { lab, ends: [ids[0], ids[1]], links, switch })
 }
 
-fn received(lab: &Lab, id: ComponentId) -> u64 {
-    let flows = lab.get::<Host>(id).map(Host::flows).unwrap_or_default();
-    flows.iter().filter_map(|flow| flow.endpoint()).map(|e| e.info().bytes_received).sum()
-}
-
-fn cards_sent(lab: &Lab, id: ComponentId, cards: u8) -> Vec<u64> {
-    let host = lab.get::<Host>(id);
-    (0..usize::from(cards))
-        .filter_map(|i| host.and_then(|host| host.nic(i)))
-        .map(|nic| crate::nic::lock(nic).counters().tx_packets)
-        .collect()
-}
+/// Time until data goes: LACP needs 2 s to aggregate, and the aggregator's selection some more.
+const AGGREGATION: Instant = Instant::from_secs(5);
 
 /// Runs `load` between two ends.
 pub(super) fn run(ends: [&End; 2], load: &Load) -> Result<Outcome, LabError> {
-    let Built { mut lab, ends: ids, switch } = build(ends, load)?;
-    let missing = || LabError::Broken("a host is missing");
-    let start = Instant::from_secs(1);
+    let mut built = build(ends, load)?;
+    let start = AGGREGATION;
     let stop = start + Duration::from_secs_f64(load.seconds);
+    built.lab.run_until(start);
     let bulk = Bulk { stop: Some(stop), close: true, ..load.bulk };
     let mut flow = 0;
+    let missing = || LabError::Broken("a host is missing");
     for (direction, streams) in load.streams.into_iter().enumerate() {
         let (from, to) = if direction == 0 { (1, 2) } else { (2, 1) };
         for _ in 0..streams {
             let path = path(from, to, flow, ends[0].mtu);
-            let listener = lab.get_mut::<Host>(ids[1 - direction]).ok_or_else(missing)?;
+            let listener = built.lab.get_mut::<Host>(built.ends[1 - direction]).ok_or_else(missing)?;
             listener.listen(load.config.clone(), path.reversed(), 1000 + u64::from(flow), Application::Sink)?;
-            let sender = lab.get_mut::<Host>(ids[direction]).ok_or_else(missing)?;
+            let sender = built.lab.get_mut::<Host>(built.ends[direction]).ok_or_else(missing)?;
             // Streams of one program start within a fraction of a millisecond.
             let at = start + Duration::from_micros(37 * u64::from(flow));
             sender.connect(load.config.clone(), path, u64::from(flow), at, Application::Bulk(bulk))?;
+            built.lab.nudge(built.ends[direction]);
             flow += 1;
         }
     }
-    let mut outcome = Outcome::default();
-    let (mut last, mut pulled, mut frozen) = (0, false, None);
-    const STEPS: u32 = 50;
-    let step = Duration::from_secs_f64(load.seconds / f64::from(STEPS));
-    for i in 1..=STEPS {
-        let at = start + step * i;
-        lab.run_until(at);
-        if let Some((card, after)) = load.pull
-            && !pulled
-            && at >= start + Duration::from_secs_f64(after)
-        {
-            pulled = true;
-            if let Some(nic) = lab.get::<Host>(ids[0]).and_then(|host| host.nic(card)) {
-                crate::nic::lock(nic).set_link(false);
-            }
-            if let Some(switch) = lab.get_mut::<Switch>(switch) {
-                switch.set_port(card as u16, false);
-            }
-            // One interval of the link check later nothing may leave there any more.
-            lab.run_until(at + Duration::from_millis(100));
-            frozen = cards_sent(&lab, ids[0], ends[0].cards).get(card).copied().map(|n| (card, n));
-        }
-        let now = received(&lab, ids[1]);
-        outcome.steps.push((now - last) as f64 * 8.0 / step.as_secs_f64() / 1e6);
-        last = now;
-    }
-    let seconds = load.seconds;
-    outcome.mbps = [received(&lab, ids[1]), received(&lab, ids[0])].map(|bytes| bytes as f64 * 8.0 / seconds / 1e6);
-    // What is under way arrives.
-    lab.run_until(stop + Duration::from_millis(500));
-    for (n, id) in ids.into_iter().enumerate() {
-        let host = lab.get::<Host>(id).ok_or_else(missing)?;
-        for endpoint in host.flows().iter().filter_map(|flow| flow.endpoint()) {
-            outcome.counters[n].merge(&endpoint.counters());
-        }
-    }
-    outcome.per_card = cards_sent(&lab, ids[0], ends[0].cards);
-    outcome.sent = outcome.per_card.iter().sum();
-    let receiver = lab.get::<Host>(ids[1]).ok_or_else(missing)?;
-    let cards = (0..usize::from(ends[1].cards)).filter_map(|i| receiver.nic(i));
-    for nic in cards {
-        let counters = crate::nic::lock(nic).counters();
-        outcome.received += counters.rx_packets;
-        outcome.lost += counters.rx_missed;
-    }
-    let counters = lab.get::<Switch>(switch).map(Switch::counters).unwrap_or_default();
-    outcome.lost += counters.ports.iter().map(|p| p.dropped).sum::<u64>();
-    if let Some((card, n)) = frozen {
-        outcome.after_pull = outcome.per_card.get(card).copied().unwrap_or(0) - n;
-    }
-    Ok(outcome)
+    measure::run(&mut built, load, start, stop)
 }
