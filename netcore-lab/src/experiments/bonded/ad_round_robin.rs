@@ -159,7 +159,8 @@ pub(in crate::experiments) fn experiment(progress: &mut dyn FnMut(f64)) -> Resul
     ];
     if std::env::var("AD").is_ok() { /*DEV*/
         if std::env::var("TRACE").is_ok() { s.run(&cases[5].1)?; std::process::exit(0); }
-        let out = parallel::map(&cases, progress, |(_, case)| s.run(case))?;
+        let cases = &cases[..std::env::var("N").map_or(8, |n| n.parse().unwrap())];
+        let out = parallel::map(cases, progress, |(_, case)| s.run(case))?;
         for ((l, _), o) in cases.iter().zip(out) {
             let c = &o.counters[0];
             println!("{l}: {:.0} {:.0} retr {:.4} {:.4} % rec {} fack/sack/ts {}/{}/{} dsack {} fast/fwd/ss {}/{}/{} rto {} paws {} lost {} rings {} d {} busy {:.2} {:.2} members {:?} after {} by pull {} cards {:?} late {:.0}",
