@@ -1,0 +1,37 @@
+//! The driver test list on QEMU's emulation of the 82576.
+
+mod list;
+
+use list::{Expect, Maker, Peer, qemu};
+use netcore_drivers::Bus;
+use netcore_drivers::bus::InterruptMode;
+use netcore_drivers::igb::Igb;
+
+struct Emulated;
+
+impl Maker for Emulated {
+    type H = Igb;
+    fn expect(&self) -> Expect {
+        Expect {
+            // FIN and PSH are lost on every segment without a vnet header.
+            last_segment_flags: false,
+            queues: 16,
+            pads_receive: true,
+            interrupts: &[InterruptMode::Intx, InterruptMode::Msi, InterruptMode::MsiX],
+            ..Expect::qemu("igb")
+        }
+    }
+    fn make(&self) -> (Box<dyn Bus>, Box<dyn Peer>) {
+        qemu::make("igb")
+    }
+    fn probe(&self, bus: Box<dyn Bus>) -> Igb {
+        Igb::probe(bus).expect("an emulation of the family")
+    }
+}
+
+#[test]
+fn the_driver_test_list_passes_on_qemu_82576() {
+    if qemu::available("igb") {
+        list::run(&Emulated);
+    }
+}
