@@ -93,7 +93,7 @@ impl Igb {
         // A queue that has no buffers drops, instead of holding up all the others; without others the packet buffer holds on,
         // and the partner is asked to pause.
         let drop = settings.queues > 1 && !settings.flow_control.sends();
-        let control = srrctl::ONE_BUFFER | settings.receive_buffer / 1024 | if drop { srrctl::DROP_EN } else { 0 };
+        let control = srrctl::ONE_BUFFER | (settings.receive_buffer / 1024) | if drop { srrctl::DROP_EN } else { 0 };
         for (queue, ring) in (0u16..).zip(rings) {
             let at = receive_queue(queue);
             self.switch_queue(at + rx::RXDCTL, 0, "a receive queue's end")?;
