@@ -156,3 +156,31 @@ impl Endpoint {
         self.rcv.space.time = Some(clock);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(rule: ReceiveRtt, samples: &[u32]) -> u32 {
+        let mut rtt = MeasuredRtt::default();
+        for sample in samples {
+            rtt.update(*sample, true, rule);
+        }
+        rtt.rtt8
+    }
+
+    #[test]
+    fn by_window_the_least_sample_counts_and_before_3_4_every_sample_below_eight_times_the_estimate() {
+        for rule in [ReceiveRtt::Ticks, ReceiveRtt::Micros] {
+            assert_eq!(after(rule, &[20, 90, 19, 150]), 19 * 8);
+        }
+        assert_eq!(after(ReceiveRtt::TicksUnscaled, &[20, 90]), 90 * 8);
+        assert_eq!(after(ReceiveRtt::TicksUnscaled, &[20, 159]), 159 * 8);
+        assert_eq!(after(ReceiveRtt::TicksUnscaled, &[20, 160]), 20 * 8);
+    }
+
+    #[test]
+    fn a_sample_within_one_tick_counts_as_one() {
+        assert_eq!(after(ReceiveRtt::Ticks, &[0]), 8);
+    }
+}
