@@ -50,3 +50,8 @@ fn the_driver_test_list_passes_on_the_82576_model_without_delays() {
 fn the_driver_test_list_passes_on_a_serdes_port_of_the_82576_model() {
     list::run(&Model { timing: Timing::instant(), serdes: true });
 }
+
+#[test]
+fn sctp_datagrams_tunnels_and_more_hash_types_work_on_the_82576_model() {
+    list::cases::advanced::run(&Model { timing: Timing::instant(), serdes: false });
+}

@@ -35,3 +35,14 @@ fn the_driver_test_list_passes_on_qemu_82576() {
         list::run(&Emulated);
     }
 }
+
+#[test]
+fn sctp_ipv6_and_hash_types_work_on_qemu_82576() {
+    if qemu::available("igb") {
+        use list::cases::advanced;
+        advanced::sctp_and_udp_over_ipv6_are_filled_in(&Emulated);
+        advanced::received_sctp_and_ipv6_are_judged(&Emulated);
+        // It reports TCP over IPv6 by its addresses alone.
+        advanced::the_hash_has_the_fields_that_were_chosen(&Emulated, false);
+    }
+}

@@ -59,14 +59,12 @@ impl Igb {
         // No access meanwhile: the NVM is loaded, which changes the device's state.
         self.bus.sleep(Duration::from_millis(1));
         let (csr, at) = (&self.csr, self.eecd());
+        let (limit, step) = (Duration::from_millis(10), Duration::from_millis(1));
+        wait_until(&mut *self.bus, "reset", limit, step, || Ok(csr.read(CTRL)? & ctrl::RST == 0))?;
         // A part without the automatic load is seen by its NVM; Intel's drivers only note this.
-        tolerate(wait_until(
-            &mut *self.bus,
-            "automatic load of the NVM",
-            Duration::from_millis(10),
-            Duration::from_millis(1),
-            || Ok(csr.read(at)? & eecd::AUTO_RD != 0),
-        ))?;
+        tolerate(wait_until(&mut *self.bus, "automatic load of the NVM", limit, step, || {
+            Ok(csr.read(at)? & eecd::AUTO_RD != 0)
+        }))?;
         self.wait_configured()
     }
 
