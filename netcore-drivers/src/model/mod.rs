@@ -24,9 +24,11 @@
 //! | `phy`, `counters` | [`CopperPhy`], [`Counters`]: what several parts have |
 //! | [`e82546gb`] | the 82546GB |
 //! | [`e82576`] | the 82576 |
+//! | [`e82599`] | the 82599 |
 //! | [`nvm`] | images of non-volatile memory |
 //! | [`frames`] | checksums of frames as hardware verifies them |
 
+mod advanced;
 mod bench;
 mod bus;
 mod common;
@@ -35,6 +37,7 @@ mod counters;
 mod device;
 pub mod e82546gb;
 pub mod e82576;
+pub mod e82599;
 mod faults;
 pub mod frames;
 mod memory;
