@@ -199,7 +199,7 @@ impl Descriptor {
     #[inline(always)]
     pub(crate) fn receive_word(&self) -> u64 {
         const AT: usize = core::mem::offset_of!(Descriptor, hash);
-        const { assert!(AT + 4 == core::mem::offset_of!(Descriptor, kind)) }
+        const { assert!(AT + 4 == core::mem::offset_of!(Self, kind)) }
         if cfg!(target_endian = "little") {
             // SAFETY: the four fields are eight bytes side by side, which is asserted here and below, without padding.
             return unsafe { ptr::from_ref(self).byte_add(AT).cast::<u64>().read_unaligned() };
