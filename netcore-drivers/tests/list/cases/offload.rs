@@ -6,7 +6,7 @@ use netcore::{
     Burst, Driver, DriverError, Features, Gso, GsoKind, Packet, PartialChecksum, ReceiveChecksum, Refusal, VlanTag,
 };
 
-fn request(packet: &mut Packet, ip: &Ip) {
+pub fn request(packet: &mut Packet, ip: &Ip) {
     packet.set_transmit_checksum(Some(PartialChecksum {
         start: ip.transport() as u16,
         offset: (ip.field() - ip.transport()) as u16,
