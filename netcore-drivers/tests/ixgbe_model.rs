@@ -20,6 +20,9 @@ impl Maker for Model {
     fn expect(&self) -> Expect {
         Expect {
             queues: 16,
+            // The packet buffer has 512 KiB.
+            overrun_frames: 700,
+            udp_errors: false,
             interrupts: &[InterruptMode::Intx, InterruptMode::Msi, InterruptMode::MsiX],
             ..Expect::model("82599 model")
         }
