@@ -62,7 +62,7 @@ impl Ixgbe {
         self.start_link(settings)?;
         for n in 0..32 {
             // Counter set q mod 16 for queue q.
-            let first = 4 * n & 0xf;
+            let first = (4 * n) & 0xf;
             let sets = first | (first + 1) << 8 | (first + 2) << 16 | (first + 3) << 24;
             self.csr.write(RQSMR + 4 * n, sets);
             self.csr.write(TQSM + 4 * n, sets);
