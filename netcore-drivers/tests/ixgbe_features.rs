@@ -211,7 +211,8 @@ fn a_damaged_section_of_the_nvm_and_no_nvm_are_errors() {
 #[test]
 fn what_is_stuck_ends_within_its_bound() {
     type Fault = fn(&mut netcore_drivers::model::Faults);
-    let cases: [(&str, Fault, fn(&NicError) -> bool); 3] = [
+    type Expected = fn(&NicError) -> bool;
+    let cases: [(&str, Fault, Expected); 3] = [
         ("reset", |f| f.reset_stuck = true, |e| matches!(e, NicError::Timeout { what: "reset", .. })),
         ("semaphore", |f| f.semaphore_held = true, |e| matches!(e, NicError::Semaphore { .. })),
         ("removed", |f| f.removed = true, |e| matches!(e, NicError::Removed)),
