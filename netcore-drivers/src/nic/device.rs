@@ -114,6 +114,10 @@ pub fn known_part(vendor: u16, device: u16) -> Option<KnownPart> {
     if let Some(part) = crate::igb::PARTS.iter().find(|part| part.device == device) {
         return Some(KnownPart { part: part.name, driver: "igb" });
     }
+    #[cfg(feature = "ixgbe")]
+    if let Some(part) = crate::ixgbe::PARTS.iter().find(|part| part.device == device) {
+        return Some(KnownPart { part: part.name, driver: "ixgbe" });
+    }
     let _ = device;
     None
 }
@@ -140,6 +144,8 @@ pub fn open(
         "e1000e" => Ok(Box::new(Nic::new(crate::e1000::E1000e::probe(bus)?, config)?)),
         #[cfg(feature = "igb")]
         "igb" => Ok(Box::new(Nic::new(crate::igb::Igb::probe(bus)?, config)?)),
+        #[cfg(feature = "ixgbe")]
+        "ixgbe" => Ok(Box::new(Nic::new(crate::ixgbe::Ixgbe::probe(bus)?, config)?)),
         _ => Err(unknown),
     }
 }

@@ -82,6 +82,7 @@ impl E82599 {
             SECTXSTAT => 1,
             MSCA => self.read_msca(core),
             MSRWD => self.mdio.data,
+            RXCTRL | DMATXCTL | AUTOC2 | MTQC | WUS => self.word(offset),
             FDIR_FIRST..=FDIR_LAST => self.read_director(core, offset),
             _ if self.read_medium(core, offset).is_some() => self.read_medium(core, offset).unwrap_or(0),
             _ if holding(offset).is_some() => self.word(offset),
