@@ -74,6 +74,19 @@ pub enum ReceiveTuning {
     Predicted,
 }
 
+/// How the receiver measures the RTT (`tcp_rcv_rtt_update`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ReceiveRtt {
+    /// In ticks; without timestamps, a sample below eight times the estimate replaces it (before 3.4: the two were compared
+    /// in different units).
+    TicksUnscaled,
+    /// In ticks; without timestamps, the least sample counts (3.4 to 4.12).
+    Ticks,
+    /// In µs (4.13 and later).
+    Micros,
+}
+
 /// Smallest, initial and largest buffer, bytes (`tcp_rmem`, `tcp_wmem`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BufferSizes {
@@ -132,6 +145,10 @@ pub struct Profile {
     pub limit_output_bytes: u64,
     /// Super-packet size.
     pub autosizing: Autosizing,
+    /// A packet is built from a whole number of those that it is sent as, so that splitting it leaves no smaller one over
+    /// (no kernel; Linux leaves one segment of 45 over, and a flow with a small packet in the device has fewer bytes there
+    /// than others).
+    pub whole_splits: bool,
     /// `tcp_min_tso_segs`.
     pub min_tso_segs: u32,
     /// `tcp_tso_win_divisor`.
@@ -148,6 +165,8 @@ pub struct Profile {
     pub window_share: WindowShare,
     /// Growth of the receive buffer.
     pub receive_tuning: ReceiveTuning,
+    /// How the receiver measures the RTT.
+    pub receive_rtt: ReceiveRtt,
     /// `tcp_moderate_rcvbuf`.
     pub moderate_rcvbuf: bool,
     /// `tcp_rmem`.
@@ -204,6 +223,7 @@ impl Profile {
             small_queues: SmallQueues::Ceiling,
             limit_output_bytes: 4 * MB,
             autosizing: Autosizing::RttTerm,
+            whole_splits: false,
             min_tso_segs: 2,
             tso_win_divisor: 3,
             pacing_rate: true,
@@ -212,6 +232,7 @@ impl Profile {
             pacing_shift: 10,
             window_share: WindowShare::Measured,
             receive_tuning: ReceiveTuning::Predicted,
+            receive_rtt: ReceiveRtt::Micros,
             moderate_rcvbuf: true,
             rmem: BufferSizes { min: 4096, default: 131_072, max: 32 * MB },
             wmem: BufferSizes { min: 4096, default: 16_384, max: 4 * MB },
@@ -230,10 +251,16 @@ impl Profile {
     }
 
     /// Linux today, but packets hold 1/32768 s at the pacing rate instead of 1/1024, and near hosts get no bonus. Below
-    /// 760 Mbit/s all flows then send packets of two segments, so that a device ring, which flows share by packets, gives
-    /// them equal shares; above 17 Gbit/s packets are as large as ever. Between, more of them are sent.
+    /// 760 Mbit/s all flows then send packets of two segments and none of one, so that a device ring, which flows share by
+    /// packets, gives them equal shares; above 17 Gbit/s packets are as large as ever. Between, more of them are sent.
     pub fn netcore() -> Self {
-        Self { name: "netcore", autosizing: Autosizing::Refined, pacing_shift: 15, ..Self::linux_current() }
+        Self {
+            name: "netcore",
+            autosizing: Autosizing::Refined,
+            pacing_shift: 15,
+            whole_splits: true,
+            ..Self::linux_current()
+        }
     }
 
     /// Linux 4.3 (2015): counting SACKs, PRR, tail loss probes, refined autosizing, two-packet small queues.
@@ -248,6 +275,7 @@ impl Profile {
             limit_output_bytes: 262_144,
             autosizing: Autosizing::Refined,
             window_share: WindowShare::Scale(1),
+            receive_rtt: ReceiveRtt::Ticks,
             rmem: BufferSizes { min: 4096, default: 87_380, max: 6 * MB },
             timestamp_hz: 250,
             ..Self::linux_current()
@@ -276,6 +304,7 @@ impl Profile {
             pacing_rate: false,
             window_share: WindowShare::Scale(2),
             receive_tuning: ReceiveTuning::Twice,
+            receive_rtt: ReceiveRtt::TicksUnscaled,
             rmem: BufferSizes { min: 4096, default: 87_380, max: 4 * MB },
             wmem: BufferSizes { min: 4096, default: 16_384, max: 4 * MB },
             timestamp_hz: 250,

@@ -6,12 +6,15 @@
 //! | `device` | [`NicDevice`]: a NIC of any family, found by its PCI id |
 //! | `queues` | queue pairs, shared between the driver and queue handles |
 //! | `settings` | what can be configured |
+//! | `advanced` | descriptors that igb and ixgbe share |
 //! | [`nvm`] | checksum and station address of the non-volatile memory |
 //! | [`phy`] | IEEE 802.3 clause 22 registers, autonegotiation, pause resolution |
 //! | [`filter`] | receive address, multicast hash, VLAN table |
 //! | [`offload`] | where headers are, and templates for segmentation |
 //! | [`statistics`] | clear-on-read registers into counters that do not wrap |
 
+#[cfg(any(feature = "igb", feature = "ixgbe"))]
+pub mod advanced;
 mod device;
 mod driver;
 pub mod filter;

@@ -105,8 +105,8 @@ fn find(front: &[u8], start: u16) -> Option<Layers> {
         }
         let at = usize::from(outer.upper);
         let port = u16::from_be_bytes([*front.get(at + 2)?, *front.get(at + 3)?]);
-        let through = dissect(front, &TunnelPorts::none().with_vxlan(port));
-        let inner = through.inner.filter(|inner| inner.upper == start)?;
+        let ports = [TunnelPorts::none().with_vxlan(port), TunnelPorts::none().with_geneve(port)];
+        let inner = ports.iter().find_map(|ports| dissect(front, ports).inner.filter(|inner| inner.upper == start))?;
         layers.network = inner.offset;
         layers.version = inner.version;
         layers.transport = inner.upper;

@@ -7,7 +7,8 @@ use crate::engine::{Component, Context};
 use netcore::flow::{layer2_hash, layer23_hash, layer34_hash};
 use netcore::{Instant, LinkState, MacAddress, Packet, Rate};
 use netcore_bond::lacp::{Handled, Lacp, LacpConfig, LacpEvent, PortConfig, Timing};
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How a switch spreads frames over a port group (its link aggregation).
@@ -99,7 +100,7 @@ pub struct Switch {
     config: SwitchConfig,
     ports: Vec<Port>,
     groups: Vec<Group>,
-    addresses: HashMap<MacAddress, Place>,
+    addresses: FxHashMap<MacAddress, Place>,
     counters: SwitchCounters,
     usable: Vec<u16>,
     started: bool,
@@ -140,7 +141,7 @@ impl Switch {
             config,
             ports,
             groups,
-            addresses: HashMap::new(),
+            addresses: FxHashMap::default(),
             counters: SwitchCounters::default(),
             usable: Vec::new(),
             started: false,

@@ -13,7 +13,7 @@ use crate::parallel;
 use netcore::Rate;
 use netcore_qdisc::FqRules;
 use netcore_tcp::Profile;
-use netcore_tcp::profile::{Autosizing, SmallQueues};
+use netcore_tcp::profile::{Autosizing, ReceiveRtt, SmallQueues};
 use run::{Case, Outcome, Queueing, jain, ratio};
 use scenario::Scenario;
 use std::time::Duration;
@@ -59,6 +59,11 @@ impl Scenario {
 
     fn case(&self, mut profile: Profile, queueing: Queueing, assumed: Assumed) -> Case {
         profile.skb_overhead = assumed.overhead;
+        if profile.receive_rtt != ReceiveRtt::Micros {
+            // Timestamps and the receiver's RTT count ticks.
+            profile.timestamp_hz = self.unknown.hz;
+            profile.congestion = profile.congestion.with_hz(self.unknown.hz).unwrap_or(profile.congestion);
+        }
         Case {
             profile,
             queueing,
@@ -370,8 +375,24 @@ mod tests {
             assert!((rates.iter().sum::<f64>() - 94.15).abs() < 0.1, "{rates:?}");
             rates
         };
-        assert!(ratio(&rates(reverted(), FQ_OLD)) < 1.01);
+        let r = rates(reverted(), FQ_OLD);
+        assert!(ratio(&r) < 1.01, "{r:?}");
         assert!(ratio(&rates(Profile::netcore(), Queueing::Fq(FqRules::NETCORE))) < 1.02);
         assert!(ratio(&rates(Profile::linux_current(), FQ_NEW)) > 1.5);
+    }
+
+    #[test]
+    fn ten_flows_share_a_ring_that_holds_all_of_them_only_if_no_packet_of_one_segment_is_left_over() {
+        let s = Scenario::load().unwrap();
+        let at = Assumed { overhead: 1280, moderation: 250, stagger: 1000 };
+        let ten = |profile| {
+            let case = s.case(profile, Queueing::Fq(FqRules::NETCORE), at);
+            let case = Case { flows: 10, ring_limit: Some(131_072), seconds: 5, ..case };
+            ratio(&run::run(&case).unwrap().rates(2, 5))
+        };
+        assert!(ten(Profile::netcore()) < 1.01);
+        let mut split_anyhow = Profile::netcore();
+        split_anyhow.whole_splits = false;
+        assert!(ten(split_anyhow) > 1.05);
     }
 }
