@@ -16,8 +16,8 @@ pub use flow::{Flow, FlowId, Sample};
 
 use crate::engine::{Component, Context};
 use crate::nic::{SharedNic, lock};
-use netcore_bond::Bond;
 use netcore::{Burst, Completions, Driver, Instant, Packet, ReceiveOffload, Statistics};
+use netcore_bond::Bond;
 use netcore_tcp::{Config, ConfigError, Endpoint, FourTuple, Incoming, Path};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};

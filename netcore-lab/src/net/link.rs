@@ -218,6 +218,9 @@ impl Component for Link {
 /// `mean × -ln(u)` for a uniform `u`, at most 44 times the mean: sums and products alone, so that every build and platform
 /// gives the same.
 fn exponential(mean: Duration, dice: u64) -> u64 {
+    if mean.is_zero() {
+        return 0;
+    }
     let halvings = dice.leading_zeros().min(63);
     // 1 <= m < 2: the bits below the first one, and u = m / 2^(halvings + 1).
     let m = ((dice << halvings) >> 11) as f64 / (1_u64 << 52) as f64;

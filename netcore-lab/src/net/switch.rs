@@ -223,7 +223,8 @@ impl Switch {
             let Some(lacp) = &mut g.lacp else { continue };
             while let Some(event) = lacp.next_event() {
                 if let LacpEvent::Port { port, collecting, distributing } = event
-                    && let Some(p) = g.members.get(usize::from(port) - 1).and_then(|m| self.ports.get_mut(usize::from(*m)))
+                    && let Some(p) =
+                        g.members.get(usize::from(port) - 1).and_then(|m| self.ports.get_mut(usize::from(*m)))
                 {
                     (p.collecting, p.distributing) = (collecting, distributing);
                 }

@@ -99,7 +99,8 @@ pub(super) fn run(built: &mut Built, load: &Load, start: Instant, stop: Instant)
     let mut outcome = Outcome::default();
     for (n, id) in ids.into_iter().enumerate() {
         let bond = built.lab.get::<Host>(id).and_then(Host::bond);
-        let (all, active) = bond.map_or((0, 0), |bond| (bond.members().len(), bond.members().filter(|m| m.active).count()));
+        let (all, active) =
+            bond.map_or((0, 0), |bond| (bond.members().len(), bond.members().filter(|m| m.active).count()));
         outcome.members[n] = active;
         if active < all {
             return Err(LabError::Broken("the links were not aggregated in time"));
@@ -120,11 +121,35 @@ pub(super) fn run(built: &mut Built, load: &Load, start: Instant, stop: Instant)
             built.lab.run_until(at + Duration::from_millis(100));
             frozen = Some((card, given(&built.lab, ids[0], card).0));
         }
-        if std::env::var("TRACE").is_ok() && pulled { /*DEV*/
+        if std::env::var("TRACE").is_ok() && pulled {
+            /*DEV*/
             let h = built.lab.get::<Host>(ids[0]).unwrap();
-            let e = h.flows()[0].endpoint().unwrap(); let t = e.info(); let c = e.counters();
-            println!("{:?} {:?} cwnd {} ssthr {:?} unacked {} sacked {} lost {} retrans {} infl {} reord {} rto {} backoff {} wnd {} notsent {} below {} acked {} fast {} ss {} to {} paws peer {} cpu", built.lab.now(), t.ca_state, t.cwnd, t.ssthresh, t.unacked, t.sacked, t.lost, t.retrans, t.in_flight, t.reordering, t.rto_us, t.backoff, t.snd_wnd, t.notsent, t.queued_below, t.bytes_acked, c.fast_retrans, c.slow_start_retrans, c.timeouts,
-              built.lab.get::<Host>(ids[1]).unwrap().flows()[0].endpoint().unwrap().counters().paws_estab);
+            let e = h.flows()[0].endpoint().unwrap();
+            let t = e.info();
+            let c = e.counters();
+            println!(
+                "{:?} {:?} cwnd {} ssthr {:?} unacked {} sacked {} lost {} retrans {} infl {} reord {} rto {} backoff {} wnd {} notsent {} below {} acked {} fast {} ss {} to {} paws peer {} cpu",
+                built.lab.now(),
+                t.ca_state,
+                t.cwnd,
+                t.ssthresh,
+                t.unacked,
+                t.sacked,
+                t.lost,
+                t.retrans,
+                t.in_flight,
+                t.reordering,
+                t.rto_us,
+                t.backoff,
+                t.snd_wnd,
+                t.notsent,
+                t.queued_below,
+                t.bytes_acked,
+                c.fast_retrans,
+                c.slow_start_retrans,
+                c.timeouts,
+                built.lab.get::<Host>(ids[1]).unwrap().flows()[0].endpoint().unwrap().counters().paws_estab
+            );
         }
         let now = received(&built.lab, ids[1]);
         outcome.steps.push((now - last) as f64 * 8.0 / step.as_secs_f64() / 1e6);
