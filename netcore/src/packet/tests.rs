@@ -318,3 +318,134 @@ proptest! {
         assert_all_home(&pool, 64);
     }
 }
+
+/// What each segment of some packets was charged when its memory was taken.
+#[derive(Default)]
+struct Charges(std::collections::HashMap<*const Descriptor, usize>);
+
+impl Charges {
+    fn segments(packet: &Packet) -> impl Iterator<Item = *const Descriptor> {
+        let mut next: *const Descriptor = packet.descriptor();
+        core::iter::from_fn(move || {
+            let this = next;
+            // SAFETY: the packet is borrowed by the test for as long as the iterator is used.
+            next = unsafe { this.as_ref() }?.next;
+            Some(this)
+        })
+    }
+
+    fn of(&self, packet: &Packet) -> usize {
+        Self::segments(packet).map(|segment| self.0[&segment]).sum()
+    }
+
+    /// Notes what is new of a packet: a window, lent or virtual bytes as long as they are now, or a buffer.
+    fn note(&mut self, packet: &Packet, buffer: Option<usize>) {
+        for (segment, view) in Self::segments(packet).zip(packet.segments()) {
+            let charge = buffer.unwrap_or(view.len()) + size_of::<Descriptor>();
+            self.0.insert(segment, charge);
+        }
+    }
+
+    fn check(&self, packets: &[Packet], step: usize) {
+        for packet in packets {
+            assert_eq!(packet.truesize(), self.of(packet), "step {step}: {packet:?}");
+        }
+    }
+}
+
+proptest! {
+    /// A segment keeps its charge for its life, and a packet is charged for its segments: whatever is appended, put in front,
+    /// windowed, trimmed, pulled, made writable or cut.
+    #[test]
+    fn truesize_is_the_sum_of_what_the_segments_were_charged(
+        steps in prop::collection::vec((0u8..9, any::<u16>(), any::<u16>(), 0usize..600), 1..60),
+    ) {
+        let pool = pool(256, 512);
+        let mut cache = pool.cache();
+        let mut charges = Charges::default();
+        let mut packets: Vec<Packet> = Vec::new();
+        for (number, (step, a, b, n)) in steps.into_iter().enumerate() {
+            let pick = |of: u16, len: usize| usize::from(of) % len.max(1);
+            let a = pick(a, packets.len());
+            if packets.is_empty() || step == 0 {
+                let (packet, buffer) = match n % 3 {
+                    0 => (cache.copy_from_slice(&[1; 192][..n % 192]), Some(256)),
+                    1 => (cache.from_owner(vec![2; n]).map_err(Into::into), None),
+                    _ => (cache.virtual_bytes(n), None),
+                };
+                let Ok(packet) = packet else { continue };
+                charges.note(&packet, buffer);
+                packets.push(packet);
+            } else {
+                match step {
+                    1 | 2 if packets.len() > 1 => {
+                        let tail = packets.swap_remove(a);
+                        let b = pick(b, packets.len());
+                        if step == 1 { packets[b].append(tail).unwrap() } else { packets[b].prepend(tail).unwrap() }
+                    }
+                    3 => packets[a].trim(n),
+                    4 => {
+                        let n = n.min(packets[a].head_len());
+                        packets[a].pull(n).unwrap();
+                    }
+                    5 => {
+                        let len = packets[a].len();
+                        let from = pick(b, len + 1);
+                        let Ok(window) = packets[a].window(from, n.min(len - from), &mut cache) else { continue };
+                        charges.note(&window, None);
+                        packets.push(window);
+                    }
+                    6 => {
+                        let n = n.min(packets[a].len()).min(192);
+                        let before: Vec<_> = Charges::segments(&packets[a]).collect();
+                        packets[a].make_writable(n, &mut cache).unwrap();
+                        let head: *const Descriptor = packets[a].descriptor();
+                        if !before.contains(&head) {
+                            charges.0.insert(head, 256 + size_of::<Descriptor>());
+                        }
+                    }
+                    7 => {
+                        // Empty segments are released, so a window may get their descriptor.
+                        let packet = &packets[a];
+                        let known = Charges::segments(packet).zip(packet.segments());
+                        let known: Vec<_> = known.filter(|(_, view)| view.len() > 0).map(|(segment, _)| segment).collect();
+                        let mut cutter = Cutter::new(packets.swap_remove(a));
+                        while let Some(piece) = cutter.take(n.max(20), &mut cache).unwrap() {
+                            for (segment, view) in Charges::segments(&piece).zip(piece.segments()) {
+                                // A descriptor that is new is a window; others moved.
+                                if !known.contains(&segment) {
+                                    charges.0.insert(segment, view.len() + size_of::<Descriptor>());
+                                }
+                            }
+                            packets.push(piece);
+                        }
+                    }
+                    _ => {
+                        let (front, rest) = packets.swap_remove(a).split_head();
+                        packets.extend([front].into_iter().chain(rest));
+                    }
+                }
+            }
+            charges.check(&packets, number);
+        }
+    }
+}
+
+/// A charge that is set by hand goes with the head segment; what follows keeps its own.
+#[test]
+fn a_charge_set_by_hand_is_divided_like_any_other() {
+    let pool = pool(8, 8);
+    let mut cache = pool.cache();
+    let mut packet = cache.copy_from_slice(b"head").unwrap();
+    packet.append(cache.virtual_bytes(1000).unwrap()).unwrap();
+    assert_eq!(packet.truesize(), 256 + 128 + 1000 + 128);
+    packet.set_truesize(9000);
+    let mut other = cache.copy_from_slice(b"more").unwrap();
+    other.append(packet).unwrap();
+    assert_eq!(other.truesize(), 256 + 128 + 9000);
+    let (front, rest) = other.split_head();
+    let (set, last) = rest.unwrap().split_head();
+    assert_eq!([front.truesize(), set.truesize(), last.unwrap().truesize()], [384, 9000 - 1128, 1128]);
+    let copy = set.share(&mut cache).unwrap();
+    assert_eq!(copy.truesize(), set.truesize());
+}
