@@ -1,6 +1,9 @@
 //! [`smoltcp::phy::Device`] of smoltcp 0.14 over any [`Driver`]: checksums and TCP segmentation are left to the device where
 //! it does them.
 //!
+//! Over IPv4 only, that is: smoltcp 0.14 drops the super-packets that it makes over IPv6. It cannot ask a device for groups either: for IPv6, let the
+//! solicited-node group of each address in with [`Driver::set_multicast`].
+//!
 //! smoltcp has no errors for devices: one that is down or gone is one without frames. A frame that the device refuses is
 //! dropped and counted (`adapter_tx_refused`); around a driver that may refuse at run time put a [`Port`](netcore::Port).
 
@@ -84,9 +87,8 @@ impl<D: Driver> smoltcp::phy::Device for Device<D> {
             if c.gso.contains(GsoKind::TCPV4) {
                 capabilities.segmentation.tcpv4 = largest;
             }
-            if c.gso.contains(GsoKind::TCPV6) {
-                capabilities.segmentation.tcpv6 = largest;
-            }
+            // Not over IPv6, whatever the device can do: smoltcp 0.14 makes the super-packet, and then drops it for being longer
+            // than the MTU (`dispatch_ip` in `iface/interface/mod.rs`), so a connection stands still.
         }
         capabilities
     }

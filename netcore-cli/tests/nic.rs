@@ -12,9 +12,11 @@ fn text(output: &Output) -> String {
 
 #[test]
 fn a_model_tests_itself() {
-    let output = nic(&["selftest", "model:82546gb"]);
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(text(&output), "registers  pass\nNVM        pass\nloopback   pass\n");
+    for model in ["model:82546gb", "model:82576"] {
+        let output = nic(&["selftest", model]);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(text(&output), "registers  pass\nNVM        pass\nloopback   pass\n");
+    }
 }
 
 #[test]
@@ -25,6 +27,9 @@ fn info_speaks_the_words_of_ethtool() {
     assert_eq!(info["link"]["speed_mbps"], 1000);
     assert_eq!(info["features"]["tx-tcp-segmentation"], "on");
     assert_eq!(info["features"]["receive-hashing"], "off [fixed]");
+    let output = nic(&["info", "model:82576", "--json"]);
+    let info: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&info["driver"], &info["features"]["receive-hashing"]), (&"igb".into(), &"on".into()));
 }
 
 #[test]
@@ -48,7 +53,7 @@ fn a_capture_of_an_idle_line_is_a_valid_file() {
 
 #[test]
 fn what_is_not_there_is_said_with_what_there_is() {
-    for (device, part) in [("model:82598", "there is one of 82546gb"), ("0000:ff:1f.7", "netcore nic list")] {
+    for (device, part) in [("model:82598", "models of 82546gb"), ("0000:ff:1f.7", "netcore nic list")] {
         let output = nic(&["info", device]);
         assert!(!output.status.success());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -6,6 +6,8 @@
 //! | `memory` | huge pages and shared memory for packet pools | `memory` |
 //! | [`middleware`] | tracer, fault injector, capture tap: around any other | |
 //! | [`e1000`] | 82540, 82545, 82546, 82574L | `e1000` |
+//! | [`igb`] | 82575, 82576, I350, I210 | `igb` |
+//! | [`ixgbe`] | 82599, X540 | `ixgbe` |
 //! | `model` | register-level models of NICs, in process | `model` |
 //!
 //! A NIC driver stands on these:
@@ -30,6 +32,10 @@ pub mod dma;
 #[cfg(feature = "e1000")]
 pub mod e1000;
 mod error;
+#[cfg(feature = "igb")]
+pub mod igb;
+#[cfg(feature = "ixgbe")]
+pub mod ixgbe;
 #[cfg(all(feature = "memory", target_os = "linux"))]
 pub mod memory;
 pub mod middleware;

@@ -284,7 +284,7 @@ impl Endpoint {
             rcv_wnd: self.rcv.wnd,
             rcv_ssthresh: self.rcv.ssthresh,
             rcv_space: self.rcv.space.space,
-            rcv_rtt_us: (self.rcv.rtt.rtt_us8 != 0).then_some(self.rcv.rtt.rtt_us8 / 8),
+            rcv_rtt_us: self.receive_rtt_us(),
             rcvbuf: self.rcv.rcvbuf,
             sndbuf: self.snd.sndbuf,
             notsent: self.snd.buffer.end().saturating_sub(self.snd.nxt),

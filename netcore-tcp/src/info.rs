@@ -126,6 +126,15 @@ impl fmt::Display for TcpInfo {
         if let Some(rate) = self.pacing_rate {
             write!(f, " pacing_rate {}bps", rate.bits_per_sec())?;
         }
+        if self.busy_us >= 1000 {
+            write!(f, " busy:{}ms", self.busy_us / 1000)?;
+            for (name, us) in [("rwnd_limited", self.rwnd_limited_us), ("sndbuf_limited", self.sndbuf_limited_us)] {
+                if us > 0 {
+                    let permille = us.saturating_mul(1000) / self.busy_us;
+                    write!(f, " {name}:{}ms({}.{}%)", us / 1000, permille / 10, permille % 10)?;
+                }
+            }
+        }
         write!(f, " unacked:{} retrans:{} lost:{} sacked:{}", self.unacked, self.retrans, self.lost, self.sacked)?;
         write!(f, " reordering:{} rcv_space:{} rcv_ssthresh:{}", self.reordering, self.rcv_space, self.rcv_ssthresh)?;
         write!(f, " notsent:{} snd_wnd:{} rcv_wnd:{}", self.notsent, self.snd_wnd, self.rcv_wnd)

@@ -74,6 +74,19 @@ pub enum ReceiveTuning {
     Predicted,
 }
 
+/// How the receiver measures the RTT (`tcp_rcv_rtt_update`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ReceiveRtt {
+    /// In ticks; without timestamps, a sample below eight times the estimate replaces it (before 3.4: the two were compared
+    /// in different units).
+    TicksUnscaled,
+    /// In ticks; without timestamps, the least sample counts (3.4 to 4.12).
+    Ticks,
+    /// In µs (4.13 and later).
+    Micros,
+}
+
 /// Smallest, initial and largest buffer, bytes (`tcp_rmem`, `tcp_wmem`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BufferSizes {
@@ -141,6 +154,8 @@ pub struct Profile {
     pub window_share: WindowShare,
     /// Growth of the receive buffer.
     pub receive_tuning: ReceiveTuning,
+    /// How the receiver measures the RTT.
+    pub receive_rtt: ReceiveRtt,
     /// `tcp_moderate_rcvbuf`.
     pub moderate_rcvbuf: bool,
     /// `tcp_rmem`.
@@ -203,6 +218,7 @@ impl Profile {
             pacing_shift: 10,
             window_share: WindowShare::Measured,
             receive_tuning: ReceiveTuning::Predicted,
+            receive_rtt: ReceiveRtt::Micros,
             moderate_rcvbuf: true,
             rmem: BufferSizes { min: 4096, default: 131_072, max: 32 * MB },
             wmem: BufferSizes { min: 4096, default: 16_384, max: 4 * MB },
@@ -239,6 +255,7 @@ impl Profile {
             limit_output_bytes: 262_144,
             autosizing: Autosizing::Refined,
             window_share: WindowShare::Scale(1),
+            receive_rtt: ReceiveRtt::Ticks,
             rmem: BufferSizes { min: 4096, default: 87_380, max: 6 * MB },
             timestamp_hz: 250,
             ..Self::linux_current()
@@ -267,6 +284,7 @@ impl Profile {
             pacing_rate: false,
             window_share: WindowShare::Scale(2),
             receive_tuning: ReceiveTuning::Twice,
+            receive_rtt: ReceiveRtt::TicksUnscaled,
             rmem: BufferSizes { min: 4096, default: 87_380, max: 4 * MB },
             wmem: BufferSizes { min: 4096, default: 16_384, max: 4 * MB },
             timestamp_hz: 250,

@@ -50,6 +50,97 @@ pub fn masked_equal<const N: usize>(a: &[u8; N], b: &[u8; N], mask: &[u8; N]) ->
     masked_equal_portable(a, b, mask)
 }
 
+/// Vector operations with the widest vectors there are: [`dispatch`] gives one.
+pub trait Vectors: Copy {
+    /// As the function [`masked_equal`]; `N` is a multiple of 32.
+    fn masked_equal<const N: usize>(self, a: &[u8; N], b: &[u8; N], mask: &[u8; N]) -> bool;
+}
+
+/// A loop that is compiled once for each kind of [`Vectors`].
+pub trait VectorTask {
+    /// What it gives.
+    type Output;
+    /// The loop. To be `#[inline(always)]`, so that it is compiled for the processor that `vectors` stands for.
+    fn run<V: Vectors>(self, vectors: V) -> Self::Output;
+}
+
+/// Runs a task with the widest vectors that this processor has.
+#[inline]
+pub fn dispatch<T: VectorTask>(task: T) -> T::Output {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(vectors) = avx2::Avx2::new() {
+        return vectors.run(task);
+    }
+    task.run(Baseline)
+}
+
+/// What every processor of this architecture has.
+#[derive(Clone, Copy)]
+struct Baseline;
+
+impl Vectors for Baseline {
+    #[inline(always)]
+    fn masked_equal<const N: usize>(self, a: &[u8; N], b: &[u8; N], mask: &[u8; N]) -> bool {
+        masked_equal(a, b, mask)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::{VectorTask, Vectors};
+    use core::arch::x86_64::{
+        __m256i, _mm256_and_si256, _mm256_loadu_si256, _mm256_or_si256, _mm256_setzero_si256, _mm256_testz_si256,
+        _mm256_xor_si256,
+    };
+
+    cpufeatures::new!(has_avx2, "avx2", "bmi1", "bmi2");
+
+    /// The processor has AVX2 and both sets of bit instructions: a value of this type is the proof.
+    #[derive(Clone, Copy)]
+    pub(super) struct Avx2(());
+
+    impl Avx2 {
+        #[inline(always)]
+        pub(super) fn new() -> Option<Self> {
+            has_avx2::get().then_some(Self(()))
+        }
+
+        /// Runs a task compiled for this processor.
+        #[inline(always)]
+        pub(super) fn run<T: VectorTask>(self, task: T) -> T::Output {
+            // SAFETY: `self` proves that the processor has every extension that the function is compiled for.
+            unsafe { run(self, task) }
+        }
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    fn run<T: VectorTask>(vectors: Avx2, task: T) -> T::Output {
+        task.run(vectors)
+    }
+
+    impl Vectors for Avx2 {
+        #[inline(always)]
+        fn masked_equal<const N: usize>(self, a: &[u8; N], b: &[u8; N], mask: &[u8; N]) -> bool {
+            // SAFETY: `self` proves that the processor has AVX2.
+            unsafe { masked_equal(a, b, mask) }
+        }
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn masked_equal<const N: usize>(a: &[u8; N], b: &[u8; N], mask: &[u8; N]) -> bool {
+        const { assert!(N.is_multiple_of(32)) }
+        let mut different = _mm256_setzero_si256();
+        for at in (0..N).step_by(32) {
+            // SAFETY: 32 bytes from `at` on are inside an array of `N`, a multiple of 32; the load needs no alignment.
+            let load = |bytes: &[u8; N]| unsafe { _mm256_loadu_si256(bytes.as_ptr().add(at).cast::<__m256i>()) };
+            let xor = _mm256_xor_si256(load(a), load(b));
+            different = _mm256_or_si256(different, _mm256_and_si256(xor, load(mask)));
+        }
+        _mm256_testz_si256(different, different) == 1
+    }
+}
+
 /// Which of eight words are `wanted`: one bit each, the first word lowest.
 #[inline(always)]
 pub fn find8(words: &[u32; 8], wanted: u32) -> u8 {
@@ -96,6 +187,28 @@ mod tests {
             assert_eq!(masked_equal(&a, &b, &mask), expected, "bit {bit}");
         }
         assert!(masked_equal(&a, &a, &[0xff; 48]));
+    }
+
+    #[test]
+    fn the_widest_vectors_find_every_single_bit_that_differs_under_the_mask() {
+        struct Compare<'a>(&'a [u8; 96], &'a [u8; 96], &'a [u8; 96]);
+        impl VectorTask for Compare<'_> {
+            type Output = bool;
+            #[inline(always)]
+            fn run<V: Vectors>(self, vectors: V) -> bool {
+                vectors.masked_equal(self.0, self.1, self.2)
+            }
+        }
+        let a: [u8; 96] = core::array::from_fn(|i| (i * 37) as u8);
+        let mask: [u8; 96] = core::array::from_fn(|i| (i * 91) as u8);
+        for bit in 0..96 * 8 {
+            let mut b = a;
+            b[bit / 8] ^= 1 << (bit % 8);
+            let expected = mask[bit / 8] & 1 << (bit % 8) == 0;
+            assert_eq!(dispatch(Compare(&a, &b, &mask)), expected, "bit {bit}");
+            assert_eq!(Compare(&a, &b, &mask).run(Baseline), expected, "bit {bit}");
+        }
+        assert!(dispatch(Compare(&a, &a, &[0xff; 96])));
     }
 
     #[test]

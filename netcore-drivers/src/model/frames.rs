@@ -90,3 +90,43 @@ pub fn pseudo(frame: &[u8], network: usize, version: u8, protocol: u8, len: usiz
 pub fn folded(bytes: &[u8]) -> u16 {
     checksum::sum(bytes).fold()
 }
+
+/// The SCTP checksum of a frame's outermost packet.
+pub fn sctp(frame: &[u8], seen: &Seen) -> Check {
+    let d = dissect(frame, &TunnelPorts::none());
+    let Some(outer) = d.outer.filter(|outer| seen.protocol == Some(132) && !outer.cut) else { return Check::Absent };
+    match frame.get(usize::from(outer.upper)..outer.end as usize) {
+        Some(packet) => sctp_checksum(packet),
+        None => Check::Absent,
+    }
+}
+
+/// The checksum of an SCTP packet (RFC 9260 appendix A).
+pub fn sctp_checksum(packet: &[u8]) -> Check {
+    if packet.len() < 12 {
+        return Check::Absent;
+    }
+    let mut copy = packet.to_vec();
+    copy[8..12].fill(0);
+    if packet[8..12] == crc32c(&copy).to_le_bytes() { Check::Good } else { Check::Bad }
+}
+
+/// CRC-32c, bit by bit: reflected polynomial 0x82f63b78. In the packet its lowest byte comes first.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ if crc & 1 != 0 { 0x82f6_3b78 } else { 0 })
+    };
+    !bytes.iter().fold(u32::MAX, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crc32c_of_the_vectors_of_rfc_3720() {
+        assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
+        assert_eq!(crc32c(&[0xff; 32]), 0x62a8_ab43);
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+    }
+}

@@ -110,6 +110,14 @@ pub fn known_part(vendor: u16, device: u16) -> Option<KnownPart> {
         let pcie = part.generation == crate::e1000::Generation::E82574;
         return Some(KnownPart { part: part.name, driver: if pcie { "e1000e" } else { "e1000" } });
     }
+    #[cfg(feature = "igb")]
+    if let Some(part) = crate::igb::PARTS.iter().find(|part| part.device == device) {
+        return Some(KnownPart { part: part.name, driver: "igb" });
+    }
+    #[cfg(feature = "ixgbe")]
+    if let Some(part) = crate::ixgbe::PARTS.iter().find(|part| part.device == device) {
+        return Some(KnownPart { part: part.name, driver: "ixgbe" });
+    }
     let _ = device;
     None
 }
@@ -134,6 +142,10 @@ pub fn open(
         "e1000" => Ok(Box::new(Nic::new(crate::e1000::E1000::probe(bus)?, config)?)),
         #[cfg(feature = "e1000")]
         "e1000e" => Ok(Box::new(Nic::new(crate::e1000::E1000e::probe(bus)?, config)?)),
+        #[cfg(feature = "igb")]
+        "igb" => Ok(Box::new(Nic::new(crate::igb::Igb::probe(bus)?, config)?)),
+        #[cfg(feature = "ixgbe")]
+        "ixgbe" => Ok(Box::new(Nic::new(crate::ixgbe::Ixgbe::probe(bus)?, config)?)),
         _ => Err(unknown),
     }
 }

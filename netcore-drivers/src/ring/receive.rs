@@ -42,6 +42,8 @@ struct Slot {
     buffer: Option<Packet>,
     /// The packet that this buffer continues.
     chain: Option<Packet>,
+    /// Frames that were merged into that packet so far.
+    merged: u16,
 }
 
 /// How buffers are offered to hardware.
@@ -185,10 +187,10 @@ impl<L: ReceiveLayout> ReceiveRing<L> {
                 break;
             }
             let first = self.descriptors.first(index);
-            let result = self.layout.parse([first, second]);
+            let mut result = self.layout.parse([first, second]);
             self.next = self.descriptors.next(index);
             self.armed -= 1;
-            if let Some(packet) = self.take(index, &result, cache) {
+            if let Some(packet) = self.take(index, &mut result, cache) {
                 let len = packet.len() as u64;
                 if self.deliver(packet, &result, burst, cache, now) {
                     received += 1;
@@ -209,7 +211,7 @@ impl<L: ReceiveLayout> ReceiveRing<L> {
 
     /// Takes the filled buffer at `index`; the whole packet if it was the last one.
     #[inline]
-    fn take(&mut self, index: u16, result: &Received, cache: &mut PoolCache) -> Option<Packet> {
+    fn take(&mut self, index: u16, result: &mut Received, cache: &mut PoolCache) -> Option<Packet> {
         let slot = &mut self.slots[usize::from(index)];
         let chain = slot.chain.take();
         let mut buffer = slot.buffer.take()?;
@@ -217,6 +219,7 @@ impl<L: ReceiveLayout> ReceiveRing<L> {
         let packet = match chain {
             None => buffer,
             Some(mut chain) => {
+                result.merged = result.merged.saturating_add(core::mem::take(&mut slot.merged));
                 if let Err(refused) = chain.append(buffer) {
                     cache.put(refused.packet);
                     count(&self.counters.length_errors, 1);
@@ -234,7 +237,9 @@ impl<L: ReceiveLayout> ReceiveRing<L> {
         }
         let next = result.continues.filter(|next| *next < self.descriptors.count());
         let next = next.unwrap_or_else(|| self.descriptors.next(index));
-        if let Some(lost) = self.slots[usize::from(next)].chain.replace(packet) {
+        let slot = &mut self.slots[usize::from(next)];
+        slot.merged = result.merged;
+        if let Some(lost) = slot.chain.replace(packet) {
             count(&self.counters.length_errors, 1);
             cache.put(lost);
         }

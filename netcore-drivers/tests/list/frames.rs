@@ -146,3 +146,37 @@ pub fn sums_are_right(frame: &[u8]) -> bool {
     use netcore_drivers::model::frames::Check;
     seen.ip != Check::Bad && seen.transport == Check::Good
 }
+
+/// VXLAN over UDP over IPv4 or IPv6 around a frame; the outer UDP checksum is zero.
+pub fn vxlan(inner: &[u8], version: u8) -> Vec<u8> {
+    let outer = Ip { version, ..Ip::udp4(8 + inner.len()) }.outbound().ports(12_345, 4789);
+    let mut frame = outer.build();
+    frame.truncate(outer.headers());
+    let field = outer.field();
+    frame[field..field + 2].fill(0);
+    frame.extend([8, 0, 0, 0, 0, 0, 7, 0]);
+    frame.extend(inner);
+    frame
+}
+
+/// An SCTP packet over IPv4 with its checksum right, or zero as a stack leaves it for the device.
+pub fn sctp(payload: usize, finished: bool) -> Vec<u8> {
+    let mut frame = Ip::tcp4(payload).outbound().build();
+    // 12 bytes of header in place of the 20 of TCP.
+    let total = (20 + 12 + payload) as u16;
+    frame.drain(38..58);
+    frame.splice(38..38, [0, 0, 0, 7, 0, 0, 0, 0]);
+    frame.truncate(14 + usize::from(total));
+    frame.resize(14 + usize::from(total), 0);
+    frame[16..18].copy_from_slice(&total.to_be_bytes());
+    frame[23] = 132;
+    frame[24..26].fill(0);
+    let sum = !checksum::sum(&frame[14..34]).fold();
+    frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    frame[42..46].fill(0);
+    if finished {
+        let crc = netcore_drivers::model::frames::crc32c(&frame[34..]);
+        frame[42..46].copy_from_slice(&crc.to_le_bytes());
+    }
+    frame
+}

@@ -76,6 +76,10 @@ pub struct Expect {
     pub interrupts: &'static [InterruptMode],
     /// Frames beyond the ring are dropped or kept by the device; false: the back end stalls instead.
     pub overrun: bool,
+    /// Frames of 1000 bytes that ring and packet buffer cannot hold.
+    pub overrun_frames: u32,
+    /// A wrong UDP checksum is told from none (82599: it is not, an erratum).
+    pub udp_errors: bool,
     /// Byte counters count.
     pub byte_counters: bool,
     /// VLAN filter can be tested.
@@ -104,6 +108,8 @@ impl Expect {
             cycles: 100,
             interrupts: &[InterruptMode::Intx, InterruptMode::Msi],
             overrun: true,
+            overrun_frames: 300,
+            udp_errors: true,
             byte_counters: true,
             vlan_filter: true,
             size_step: 1,

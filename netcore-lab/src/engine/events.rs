@@ -1,13 +1,33 @@
 //! What happens when: wake-ups in order of time, equal times in order of asking.
 
 use netcore::Instant;
-use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// A wake-up. Time and order of asking are one number, so that two are compared by one comparison; the earliest is greatest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Event {
+    key: u128,
+    id: u32,
+}
+
+impl Ord for Event {
+    #[inline]
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        other.key.cmp(&self.key)
+    }
+}
+
+impl PartialOrd for Event {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 /// A queue of wake-ups. It is short: each component has a few at most.
 #[derive(Debug, Default)]
 pub(super) struct EventQueue {
-    heap: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    heap: BinaryHeap<Event>,
     order: u64,
 }
 
@@ -15,16 +35,17 @@ impl EventQueue {
     #[inline]
     pub(super) fn push(&mut self, at: Instant, id: u32) {
         self.order += 1;
-        self.heap.push(Reverse((at, self.order, id)));
+        self.heap.push(Event { key: u128::from(at.as_nanos()) << 64 | u128::from(self.order), id });
     }
 
     /// The earliest wake-up not after `end`.
     #[inline]
     pub(super) fn pop_until(&mut self, end: Instant) -> Option<(Instant, u32)> {
-        if self.heap.peek()?.0.0 > end {
+        let at = Instant::from_nanos((self.heap.peek()?.key >> 64) as u64);
+        if at > end {
             return None;
         }
-        self.heap.pop().map(|Reverse((at, _, id))| (at, id))
+        self.heap.pop().map(|event| (at, event.id))
     }
 }
 

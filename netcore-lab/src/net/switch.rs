@@ -6,7 +6,8 @@ use super::{ETHERNET_OVERHEAD, Red};
 use crate::engine::{Component, Context};
 use netcore::flow::{layer2_hash, layer23_hash, layer34_hash};
 use netcore::{Instant, MacAddress, Packet, Rate};
-use std::collections::{HashMap, VecDeque};
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How a switch spreads frames over a port group (its link aggregation).
@@ -72,7 +73,7 @@ pub struct Switch {
     config: SwitchConfig,
     ports: Vec<Port>,
     groups: Vec<Group>,
-    addresses: HashMap<MacAddress, Place>,
+    addresses: FxHashMap<MacAddress, Place>,
     flooded: u64,
     rng: fastrand::Rng,
     scheduled: Option<Instant>,
@@ -106,7 +107,7 @@ impl Switch {
             config,
             ports,
             groups,
-            addresses: HashMap::new(),
+            addresses: FxHashMap::default(),
             flooded: 0,
             rng: fastrand::Rng::with_seed(seed),
             scheduled: None,

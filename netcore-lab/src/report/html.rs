@@ -65,11 +65,33 @@ fn section(page: &mut String, experiment: &Experiment) {
         }
         page.push_str("</ul>");
     }
-    for series in &experiment.series {
-        if let Some(svg) = stems(series) {
+    for (title, figure) in figures(&experiment.series) {
+        let svg = match figure.as_slice() {
+            [one] => stems(&title, one),
+            several => curves(&title, several),
+        };
+        if let Some(svg) = svg {
             page.push_str(&svg);
         }
     }
+}
+
+/// What the series of published values is called.
+const PUBLISHED: &str = "published";
+
+/// Series to look at together: names that differ after the last comma only, one of them being what was published.
+fn figures(series: &[Series]) -> Vec<(String, Vec<&Series>)> {
+    let stem = |s: &Series| s.name.rsplit_once(", ").map_or(s.name.clone(), |(stem, _)| stem.to_owned());
+    let mut figures: Vec<(String, Vec<&Series>)> = Vec::new();
+    for one in series {
+        let stem = stem(one);
+        let compared = series.iter().any(|s| s.name == format!("{stem}, {PUBLISHED}"));
+        match figures.iter_mut().find(|(title, _)| compared && *title == stem) {
+            Some((_, figure)) => figure.push(one),
+            None => figures.push((if compared { stem } else { one.name.clone() }, vec![one])),
+        }
+    }
+    figures
 }
 
 /// Published and reproduced rates side by side.
@@ -107,8 +129,72 @@ fn bars(experiment: &Experiment) -> Option<String> {
     Some(svg)
 }
 
+/// Several series over one another: what was published dashed in grey, ours as lines.
+fn curves(title: &str, series: &[&Series]) -> Option<String> {
+    let points = || series.iter().flat_map(|s| &s.points);
+    let x_max = points().map(|p| p.0).fold(0.0, f64::max) * 1.05;
+    let y_max = points().map(|p| p.1).fold(0.0, f64::max) * 1.25;
+    if x_max <= 0.0 || y_max <= 0.0 {
+        return None;
+    }
+    let first = series.first()?;
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (900, 320)).into_drawing_area();
+        area.fill(&WHITE).ok()?;
+        let mut chart = ChartBuilder::on(&area)
+            .caption(title, ("sans-serif", 17))
+            .margin(12)
+            .x_label_area_size(40)
+            .y_label_area_size(60)
+            .build_cartesian_2d(0.0..x_max, 0.0..y_max)
+            .ok()?;
+        chart
+            .configure_mesh()
+            .x_desc(&first.x)
+            .y_desc(&first.y)
+            .x_label_formatter(&|x| format!("{x:.0}"))
+            .y_label_formatter(&|y| format!("{y:.0}"))
+            .label_style(("sans-serif", 13))
+            .axis_desc_style(("sans-serif", 14))
+            .light_line_style(WHITE)
+            .draw()
+            .ok()?;
+        let mut ours = 0;
+        for one in series {
+            let name = one.name.rsplit_once(", ").map_or(one.name.as_str(), |(_, name)| name);
+            let (color, width) = if name == PUBLISHED {
+                (RGBColor(120, 120, 120).to_rgba(), 2)
+            } else {
+                ours += 1;
+                (Palette99::pick(ours - 1).to_rgba(), 2)
+            };
+            let style = color.stroke_width(width);
+            let legend = move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style);
+            let line = one.points.iter().copied();
+            if name == PUBLISHED {
+                let dashed = DashedLineSeries::new(line, 7, 5, style);
+                chart.draw_series(dashed).ok()?.label(name).legend(legend);
+            } else {
+                chart.draw_series(LineSeries::new(line, style)).ok()?.label(name).legend(legend);
+            }
+            chart.draw_series(one.points.iter().map(|(x, y)| Circle::new((*x, *y), 3, color.filled()))).ok()?;
+        }
+        chart
+            .configure_series_labels()
+            .position(SeriesLabelPosition::UpperLeft)
+            .background_style(WHITE.mix(0.85))
+            .border_style(RGBColor(190, 190, 190))
+            .label_font(("sans-serif", 13))
+            .draw()
+            .ok()?;
+        area.present().ok()?;
+    }
+    Some(svg)
+}
+
 /// One vertical line per point.
-fn stems(series: &Series) -> Option<String> {
+fn stems(title: &str, series: &Series) -> Option<String> {
     let x_max = series.points.iter().map(|p| p.0).fold(0.0, f64::max) * 1.05;
     let y_max = series.points.iter().map(|p| p.1).fold(0.0, f64::max) * 1.1;
     if x_max <= 0.0 || y_max <= 0.0 {
@@ -119,7 +205,7 @@ fn stems(series: &Series) -> Option<String> {
         let area = SVGBackend::with_string(&mut svg, (900, 300)).into_drawing_area();
         area.fill(&WHITE).ok()?;
         let mut chart = ChartBuilder::on(&area)
-            .caption(&series.name, ("sans-serif", 17))
+            .caption(title, ("sans-serif", 17))
             .margin(12)
             .x_label_area_size(40)
             .y_label_area_size(60)

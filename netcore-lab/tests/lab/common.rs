@@ -21,6 +21,11 @@ impl Shared {
         CaptureRequest { link: link.into(), end: None, format: Format::Pcapng, out: Box::new(self.clone()) }
     }
 
+    /// The same at the end of `host`.
+    pub(crate) fn request_at(&self, link: &str, host: &str) -> CaptureRequest {
+        CaptureRequest { end: Some(host.into()), ..self.request(link) }
+    }
+
     /// What was written.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap().clone()

@@ -1,6 +1,7 @@
 //! Making a merged packet's headers true (Linux: `napi_gro_complete` and the `gro_complete` of each protocol).
 
 use super::compare::JUMBO;
+use super::shape::Shape;
 use super::table::Held;
 use super::verdict::raise;
 use super::walk::{be16, tcp_flags};
@@ -52,15 +53,31 @@ pub(crate) fn pseudo_sum(bytes: &[u8], network: usize, v6: bool, protocol: u8, l
 
 /// The finished packet: as received if nothing was merged into it, else a super-packet.
 #[inline(always)]
-pub(super) fn complete(mut held: Held, layout: &Layout) -> Packet {
+pub(super) fn complete(mut held: Held, shape: &Shape) -> Packet {
     raise(&mut held.packet, held.gained);
     if held.count == held.received_count {
         return held.packet;
     }
+    match shape.fast {
+        1 => merged_frequent::<false>(held, shape.layout.payload),
+        2 => merged_frequent::<true>(held, shape.layout.payload),
+        _ => merged_any(held, &shape.layout),
+    }
+}
+
+/// [`merged`] where all offsets are constants.
+#[inline(never)]
+fn merged_frequent<const VXLAN: bool>(held: Held, payload: u16) -> Packet {
+    merged(held, &super::fast::layout::<VXLAN>(usize::from(payload)))
+}
+
+#[inline(never)]
+fn merged_any(held: Held, layout: &Layout) -> Packet {
     merged(held, layout)
 }
 
 /// Segmentation kind of the tunnels around the innermost headers.
+#[inline(always)]
 pub(crate) fn tunnel_kind(layout: &Layout, bytes: &[u8]) -> GsoKind {
     let mut kind = GsoKind::empty();
     for (index, level) in layout.levels().iter().enumerate() {
@@ -77,6 +94,7 @@ pub(crate) fn tunnel_kind(layout: &Layout, bytes: &[u8]) -> GsoKind {
     kind
 }
 
+#[inline(always)]
 fn merged(held: Held, layout: &Layout) -> Packet {
     let Held { mut packet, count, segment, fixed_ids, carried_flags, .. } = held;
     let mut layout = *layout;

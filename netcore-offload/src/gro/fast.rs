@@ -13,15 +13,16 @@ use super::{Gro, append, make_growable, table_tag};
 use crate::layout::{Carrier, Layout, Level};
 use netcore::checksum::{Sum, ipv4_header_sum};
 use netcore::offload::GroEnd;
+use netcore::packet::ReceiveState;
 use netcore::{Burst, Packet, PoolCache, ReceiveChecksum};
 
 /// Bytes that every packet on this path has in its head segment: VXLAN and all headers with full TCP options.
-const HEAD: usize = 144;
+pub(super) const HEAD: usize = 144;
 
-const ETHERNET: usize = 14;
-const VXLAN_UDP: usize = 34;
+pub(super) const ETHERNET: usize = 14;
+pub(super) const VXLAN_UDP: usize = 34;
 const VXLAN_INNER_MAC: usize = 50;
-const VXLAN_INNER: usize = 64;
+pub(super) const VXLAN_INNER: usize = 64;
 
 /// FIN and PSH as the flags byte has them.
 const FIN: u8 = (tcp_flags::FIN >> 16) as u8;
@@ -31,12 +32,12 @@ const CWR: u8 = (tcp_flags::CWR >> 16) as u8;
 const UNUSUAL: u8 = ((tcp_flags::ENDING & !tcp_flags::PSH | tcp_flags::CWR) >> 16) as u8;
 
 #[inline(always)]
-fn word16(h: &[u8; HEAD], at: usize) -> u16 {
+pub(super) fn word16(h: &[u8; HEAD], at: usize) -> u16 {
     u16::from_be_bytes([h[at], h[at + 1]])
 }
 
 #[inline(always)]
-fn word32(h: &[u8; HEAD], at: usize) -> u32 {
+pub(super) fn word32(h: &[u8; HEAD], at: usize) -> u32 {
     u32::from_be_bytes([h[at], h[at + 1], h[at + 2], h[at + 3]])
 }
 
@@ -155,9 +156,10 @@ impl Gro {
                 (table_tag(hash, tag), self.bucket(hash, tag))
             }
         };
-        let Some((position, held)) = self.table.find(index, tag) else {
-            return self.first::<VXLAN>(packet, index, tag, out, tick);
+        let Some((position, slot, place)) = self.table.find(index, tag) else {
+            return self.first::<VXLAN>(packet, hash, index, tag, out, tick);
         };
+        let Some(held) = &mut place.held else { return Err(packet) };
         if held.receive_key != u64::from(hash) {
             return Err(packet);
         }
@@ -166,7 +168,7 @@ impl Gro {
         };
         let payload_at = usize::from(shape.layout.payload);
         // Numbers first, vectors second: the other way round the compiler takes the numbers out of the vectors.
-        let Some(next) = self.config.successor::<VXLAN>(&packet, h, held, payload_at, self.fast_max_size) else {
+        let Some(next) = self.config.successor::<VXLAN>(&packet, h, held, payload_at) else {
             return Err(packet);
         };
         let o = held.packet.head();
@@ -179,6 +181,11 @@ impl Gro {
         if !agrees || VXLAN && (field_at::<2>(o, 40) == [0; 2]) != (h[40..42] == [0; 2]) {
             return Err(packet);
         }
+        let fits = held.packet.len() - ETHERNET + (next.payload as usize) < self.fast_max_size;
+        // Beyond 64 KiB, where that is allowed, fewer packets grow; the general path knows which.
+        if !fits && (held.count == held.received_count || self.config.max_size > self.fast_max_size) {
+            return Err(packet);
+        }
         let ids = [word16(h, ETHERNET + 4), word16(h, if VXLAN { VXLAN_INNER } else { ETHERNET } + 4)];
         if held.count == 1 {
             if !self.config.second::<VXLAN>(held, ids) || !make_growable(held, &shape.layout, cache) {
@@ -189,18 +196,44 @@ impl Gro {
         {
             return Err(packet);
         }
+        if !fits {
+            self.finish(index, position, GroEnd::Size, out);
+            return self.next::<VXLAN>(packet, hash, index, tag, out, tick);
+        }
         held.next_ids = [ids[0].wrapping_add(held.id_steps[0]), ids[1].wrapping_add(held.id_steps[1])];
         held.count += 1;
         held.next_seq = held.next_seq.wrapping_add(next.payload);
         let push = next.flags & PSH;
         let closes = next.payload < held.segment || push != 0;
         held.carried_flags |= push;
+        let second = held.count == 2;
+        if !closes && second {
+            place.start_run::<VXLAN>(&packet, payload_at, &self.config);
+        }
+        let running = place.state != ReceiveState::NONE;
+        let Some(held) = &mut place.held else { return Err(packet) };
         append(held, packet, payload_at, cache);
         if closes {
             let reason = if push != 0 { GroEnd::Push } else { GroEnd::Short };
             self.finish(index, position, reason, out);
+        } else if running {
+            self.table.guess(hash, slot);
         }
         Ok(())
+    }
+
+    /// A packet whose flow has nothing held any more: holds it.
+    #[inline(never)]
+    fn next<const VXLAN: bool>(
+        &mut self,
+        packet: Packet,
+        hash: u32,
+        index: usize,
+        tag: u32,
+        out: &mut Burst,
+        tick: u64,
+    ) -> Result<(), Packet> {
+        self.first::<VXLAN>(packet, hash, index, tag, out, tick)
     }
 
     /// A packet whose flow has nothing held: holds it.
@@ -208,6 +241,7 @@ impl Gro {
     fn first<const VXLAN: bool>(
         &mut self,
         packet: Packet,
+        hash: u32,
         index: usize,
         tag: u32,
         out: &mut Burst,
@@ -254,7 +288,7 @@ impl Gro {
             fixed_ids: 0,
             gained,
             carried_flags: 0,
-            receive_key: packet.receive_key(),
+            receive_key: u64::from(hash),
             age: tick,
             packet,
         };
@@ -273,7 +307,6 @@ impl super::GroConfig {
         h: &[u8; HEAD],
         held: &Held,
         payload_at: usize,
-        max_size: usize,
     ) -> Option<Successor> {
         let len = packet.len();
         let network = if VXLAN { VXLAN_INNER } else { ETHERNET };
@@ -286,7 +319,6 @@ impl super::GroConfig {
             && word32(h, tcp + 4) == held.next_seq
             && usize::from(word16(h, network + 2)) == len - network
             && network_sum(h, network).is_valid()
-            && held.packet.len() - ETHERNET + (payload as usize) < max_size
             && held.count != u16::MAX;
         if !right {
             return None;
@@ -329,7 +361,7 @@ impl super::GroConfig {
     /// Checks what the device left unchecked; gives the checksums found right beyond its verdict, or `None` if the packet
     /// needs a closer look.
     #[inline(always)]
-    fn checksums<const VXLAN: bool>(&self, packet: &Packet, h: &[u8; HEAD], len: usize) -> Option<u8> {
+    pub(super) fn checksums<const VXLAN: bool>(&self, packet: &Packet, h: &[u8; HEAD], len: usize) -> Option<u8> {
         let tcp = if VXLAN { VXLAN_INNER } else { ETHERNET } + 20;
         let needed = 1 + VXLAN as u8;
         match packet.receive_checksum() {

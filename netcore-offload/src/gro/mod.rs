@@ -19,6 +19,7 @@ mod fast;
 mod flows;
 mod registered;
 mod rules;
+mod run;
 mod shape;
 mod table;
 mod verdict;
@@ -115,20 +116,13 @@ impl Gro {
 
     #[inline(always)]
     fn deliver(&mut self, packet: Packet, reason: GroEnd, out: &mut Burst) {
-        self.counters.deliver(&packet, reason);
-        if let Some(flows) = &mut self.flows {
-            flows.deliver(&packet, reason);
-        }
+        count_delivery(&packet, &mut self.counters, &mut self.flows, reason);
         out.push(packet);
     }
 
     #[inline(always)]
     fn complete(&mut self, held: Held, reason: GroEnd, out: &mut Burst) {
-        let packet = match self.shapes.get(held.shape) {
-            Some(shape) => complete::complete(held, &shape.layout),
-            None => held.packet,
-        };
-        self.deliver(packet, reason, out);
+        complete_held(held, &self.shapes, &mut self.counters, &mut self.flows, reason, out);
     }
 
     /// Any packet, by its headers one after the other. `fast.rs` does the same for the most frequent ones.
@@ -217,10 +211,19 @@ impl Gro {
 
     #[inline(always)]
     fn hold(&mut self, index: usize, tag: u32, held: Held, out: &mut Burst) {
-        if self.table.depth(index) >= self.config.table.depth {
-            self.finish(index, 0, GroEnd::Evicted, out);
+        if let Err(held) = self.table.push(index, tag, held, self.config.table.depth) {
+            self.evict(index, tag, held, out);
         }
-        self.table.push(index, tag, held);
+    }
+
+    /// Holds a packet in a bucket that is full.
+    #[inline(never)]
+    fn evict(&mut self, index: usize, tag: u32, held: Held, out: &mut Burst) {
+        self.finish(index, 0, GroEnd::Evicted, out);
+        if let Err(held) = self.table.push(index, tag, held, self.config.table.depth) {
+            debug_assert!(false, "a packet was taken from the bucket");
+            self.complete(held, GroEnd::Evicted, out);
+        }
     }
 
     /// Delivers the packet at a position of a bucket.
@@ -250,6 +253,22 @@ impl Gro {
     }
 
     fn flush_table(&mut self, older_than: Option<u64>, reason: GroEnd, out: &mut Burst) {
+        if older_than.is_none() {
+            let Self { table, shapes, counters, flows, .. } = self;
+            return table.take_all(|place| {
+                // Most that grow are delivered when they are full, most of these did not grow.
+                if let Some(held) = place
+                    && held.count == held.received_count
+                    && held.gained == 0
+                    && let Some(held) = place.take()
+                {
+                    count_delivery(&held.packet, counters, flows, reason);
+                    out.push(held.packet);
+                } else if let Some(held) = place.take() {
+                    complete_grown(held, shapes, counters, flows, reason, out);
+                }
+            });
+        }
         let mut from = 0;
         while let Some((index, age)) = self.table.next_used(from) {
             if older_than.is_some_and(|tick| age >= tick) {
@@ -263,6 +282,45 @@ impl Gro {
             from = from.max(index);
         }
     }
+}
+
+#[inline(always)]
+fn count_delivery(packet: &Packet, counters: &mut GroCounters, flows: &mut Option<Flows>, reason: GroEnd) {
+    counters.deliver(packet, reason);
+    if let Some(flows) = flows {
+        flows.deliver(packet, reason);
+    }
+}
+
+/// As [`complete_held`].
+#[inline(never)]
+fn complete_grown(
+    held: Held,
+    shapes: &Shapes,
+    counters: &mut GroCounters,
+    flows: &mut Option<Flows>,
+    reason: GroEnd,
+    out: &mut Burst,
+) {
+    complete_held(held, shapes, counters, flows, reason, out);
+}
+
+/// Delivers a packet that was held.
+#[inline(always)]
+fn complete_held(
+    held: Held,
+    shapes: &Shapes,
+    counters: &mut GroCounters,
+    flows: &mut Option<Flows>,
+    reason: GroEnd,
+    out: &mut Burst,
+) {
+    let packet = match shapes.get(held.shape) {
+        Some(shape) => complete::complete(held, shape),
+        None => held.packet,
+    };
+    count_delivery(&packet, counters, flows, reason);
+    out.push(packet);
 }
 
 /// Why an aggregate ends with this segment; `None` if it may go on.
@@ -319,14 +377,7 @@ impl ReceiveOffload for Gro {
     fn receive(&mut self, burst: &mut Burst, out: &mut Burst, cache: &mut PoolCache, now: Instant) {
         let tick = self.tick(now);
         self.counters.packets_in += burst.len() as u64;
-        let mut bytes = 0;
-        while let Some(packet) = burst.pop() {
-            burst.prefetch(2);
-            bytes += packet.len() as u64;
-            if let Err(packet) = self.receive_fast(packet, out, cache, tick) {
-                self.receive_any(packet, out, cache, tick);
-            }
-        }
+        let bytes = netcore::simd::dispatch(run::Receive { gro: self, burst, out, cache, tick });
         self.counters.bytes_in += bytes;
         // Whatever was neither delivered nor is held was merged.
         self.counters.merged = self.counters.packets_in - self.counters.packets_out - self.held() as u64;

@@ -1,7 +1,10 @@
 //! Packets held: buckets by flow, and the packets themselves close together.
 
+use super::run::Run;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use netcore::Packet;
+use netcore::packet::ReceiveState;
 use netcore::simd::find8;
 
 /// Slots per bucket.
@@ -50,15 +53,40 @@ impl Bucket {
     const EMPTY: Self = Self { tags: [0; DEPTH], slots: [0; DEPTH], len: 0, latest: 0 };
 }
 
+/// A place for a held packet.
+#[repr(C, align(64))]
+pub(super) struct Place {
+    /// What the next segment of the held packet must be as received, if `run` says what its headers must be; else
+    /// [`ReceiveState::NONE`].
+    pub(super) state: ReceiveState,
+    /// Bytes of that segment.
+    pub(super) len: u32,
+    /// Whether the packet is one of VXLAN.
+    pub(super) vxlan: bool,
+    pub(super) held: Option<Held>,
+    pub(super) run: Run,
+}
+
+impl Place {
+    const EMPTY: Self = Self { state: ReceiveState::NONE, len: 0, vxlan: false, held: None, run: Run::NONE };
+}
+
+const _: () = assert!(core::mem::offset_of!(Place, run) == 64, "a packet that is held and delivered touches one line");
+
 /// The table.
 pub(super) struct Table {
     buckets: Vec<Bucket>,
     /// Which buckets hold something, one bit each.
     used: Vec<u64>,
-    held: Vec<Option<Held>>,
+    places: Vec<Place>,
     free: Vec<u16>,
     count: usize,
+    /// Places of packets that lately grew, by receive hash: a first guess, at other numbers than the buckets.
+    recent: Box<[u16; RECENT]>,
 }
+
+/// Guesses.
+const RECENT: usize = 1024;
 
 impl Table {
     /// `buckets` is a power of two.
@@ -67,7 +95,8 @@ impl Table {
         Self {
             buckets: alloc::vec![Bucket::EMPTY; buckets],
             used: alloc::vec![0; buckets.div_ceil(64)],
-            held: (0..places).map(|_| None).collect(),
+            places: (0..places).map(|_| Place::EMPTY).collect(),
+            recent: Box::new([0; RECENT]),
             // The place that was freed last is taken next: it is in the cache.
             free: (0..places as u32).rev().map(|place| place as u16).collect(),
             count: 0,
@@ -92,9 +121,22 @@ impl Table {
         self.buckets.get(bucket).map_or(0, |bucket| usize::from(bucket.len))
     }
 
-    /// The packet with this tag, and its place in the bucket.
+    /// The place of a packet that grew lately and whose next segment looks like this as received.
     #[inline(always)]
-    pub(super) fn find(&mut self, bucket: usize, tag: u32) -> Option<(usize, &mut Held)> {
+    pub(super) fn recent(&mut self, state: ReceiveState) -> Option<&mut Place> {
+        let slot = self.recent[state.hash() as usize % RECENT];
+        self.places.get_mut(usize::from(slot)).filter(|place| place.state == state)
+    }
+
+    /// Makes a place the first guess for a receive hash.
+    #[inline(always)]
+    pub(super) fn guess(&mut self, hash: u32, slot: u16) {
+        self.recent[hash as usize % RECENT] = slot;
+    }
+
+    /// The position in the bucket of the packet with this tag, and its place with its number.
+    #[inline(always)]
+    pub(super) fn find(&mut self, bucket: usize, tag: u32) -> Option<(usize, u16, &mut Place)> {
         let bucket = self.buckets.get_mut(bucket)?;
         let latest = usize::from(bucket.latest) & (DEPTH - 1);
         let position = if bucket.tags[latest] == tag && latest < usize::from(bucket.len) {
@@ -107,8 +149,8 @@ impl Table {
             bucket.latest = found.trailing_zeros() as u8;
             usize::from(bucket.latest) & (DEPTH - 1)
         };
-        let held = self.held.get_mut(usize::from(bucket.slots[position]))?.as_mut()?;
-        Some((position, held))
+        let slot = bucket.slots[position];
+        Some((position, slot, self.places.get_mut(usize::from(slot))?))
     }
 
     /// The packet at a position, if it has this tag.
@@ -118,7 +160,7 @@ impl Table {
         if bucket.tags[position & (DEPTH - 1)] != tag {
             return None;
         }
-        self.held.get_mut(usize::from(bucket.slots[position & (DEPTH - 1)]))?.as_mut()
+        self.places.get_mut(usize::from(bucket.slots[position & (DEPTH - 1)]))?.held.as_mut()
     }
 
     /// Takes the packet at a position.
@@ -139,24 +181,61 @@ impl Table {
         if bucket.len == 0 {
             self.used[index / 64] &= !(1 << (index % 64));
         }
-        self.free.push(slot);
-        self.count -= 1;
-        self.held.get_mut(usize::from(slot))?.take()
+        self.vacate(slot)
     }
 
-    /// Adds a packet to a bucket that has room.
     #[inline(always)]
-    pub(super) fn push(&mut self, index: usize, tag: u32, held: Held) {
-        let Some(bucket) = self.buckets.get_mut(index) else { return };
+    fn vacate(&mut self, slot: u16) -> Option<Held> {
+        self.free.push(slot);
+        self.count -= 1;
+        let place = self.places.get_mut(usize::from(slot))?;
+        place.state = ReceiveState::NONE;
+        place.held.take()
+    }
+
+    /// Takes every packet, bucket by bucket, oldest first.
+    #[inline(always)]
+    pub(super) fn take_all(&mut self, mut give: impl FnMut(&mut Option<Held>)) {
+        for word in 0..self.used.len() {
+            let mut used = core::mem::take(&mut self.used[word]);
+            while used != 0 {
+                let index = word * 64 + used.trailing_zeros() as usize;
+                used &= used - 1;
+                let Some(bucket) = self.buckets.get_mut(index) else { continue };
+                let (slots, len) = (bucket.slots, core::mem::take(&mut bucket.len));
+                bucket.latest = 0;
+                for slot in slots.into_iter().take(usize::from(len)) {
+                    let Some(place) = self.places.get_mut(usize::from(slot)) else { continue };
+                    place.state = ReceiveState::NONE;
+                    give(&mut place.held);
+                    debug_assert!(place.held.is_none(), "everything is taken");
+                    self.free.push(slot);
+                    self.count -= 1;
+                }
+            }
+        }
+    }
+
+    /// Adds a packet to a bucket; gives it back if that holds `depth` packets.
+    #[inline(always)]
+    pub(super) fn push(&mut self, index: usize, tag: u32, held: Held, depth: usize) -> Result<(), Held> {
+        let Some(bucket) = self.buckets.get_mut(index) else { return Err(held) };
+        if usize::from(bucket.len) >= depth {
+            return Err(held);
+        }
         let position = usize::from(bucket.len) & (DEPTH - 1);
-        let Some(slot) = self.free.pop() else { return };
+        let Some(slot) = self.free.pop() else { return Err(held) };
         bucket.tags[position] = tag;
         bucket.slots[position] = slot;
         bucket.latest = position as u8;
         bucket.len += 1;
         self.used[index / 64] |= 1 << (index % 64);
         self.count += 1;
-        self.held[usize::from(slot)] = Some(held);
+        if let Some(place) = self.places.get_mut(usize::from(slot)) {
+            // A free place holds nothing.
+            core::mem::forget(place.held.replace(held));
+        }
+        Ok(())
     }
 
     /// The first bucket from `from` on that holds something, and the age of its oldest packet.
@@ -170,7 +249,7 @@ impl Table {
         }
         let bucket = index * 64 + word.trailing_zeros() as usize;
         let oldest = self.buckets.get(bucket)?.slots[0];
-        let age = self.held.get(usize::from(oldest))?.as_ref().map_or(0, |held| held.age);
+        let age = self.places.get(usize::from(oldest))?.held.as_ref().map_or(0, |held| held.age);
         Some((bucket, age))
     }
 }

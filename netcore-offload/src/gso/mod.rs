@@ -13,7 +13,7 @@ use crate::protocols::Protocols;
 use headers::Headers;
 use netcore::checksum::{Sum, update16};
 use netcore::offload::{NotSegmented, SegmentError, Segmenter};
-use netcore::packet::PartialChecksum;
+use netcore::packet::{Metadata, PartialChecksum};
 use netcore::{Burst, Cutter, Features, GsoKind, Packet, PacketError, PoolCache, TunnelPorts};
 use template::{Template, fill_tunnel_checksums};
 
@@ -24,6 +24,8 @@ const MAX_DATAGRAMS: usize = 128;
 #[derive(Debug)]
 pub struct SoftwareSegmenter {
     pieces: Burst,
+    /// Of every segment of the packet that is being cut. Here, and not on the stack, it is copied as a whole.
+    metadata: Metadata,
     protocols: Protocols,
     counters: GsoCounters,
     ports: TunnelPorts,
@@ -79,6 +81,7 @@ impl SoftwareSegmenter {
     pub fn new() -> Self {
         Self {
             pieces: Burst::new(),
+            metadata: Metadata::default(),
             protocols: Protocols::new(),
             ports: TunnelPorts::default(),
             counters: GsoCounters { super_packets: 0, segments: 0, copied: 0, failed: 0 },
@@ -143,33 +146,34 @@ impl SoftwareSegmenter {
             return Err(NotSegmented { packet, error: SegmentError::Count { count, max: MAX_DATAGRAMS } });
         }
         let mut template = Template::new(&packet, &headers, gso, features);
-        let metadata = template.metadata(&packet);
-        self.cut_payload(packet, start, size, count, cache)?;
+        self.metadata = template.metadata(&packet);
+        let mut cutter = self.prepare_payload(packet, start, size, count, cache)?;
         for index in 0..count {
-            let Some(piece) = self.pieces.pop() else { break };
-            let len = piece.len();
-            let mut segment = add_header(template.len(), piece, cache);
-            segment.set_metadata(&metadata);
-            template.write(&mut segment, index, index + 1 == count, len);
+            let Some(piece) = self.next_piece(&mut cutter, size, cache) else { break };
+            let mut segment = add_header(template.write(&piece, index, index + 1 == count), piece, cache);
+            segment.set_metadata(&self.metadata);
             out.push(segment);
         }
+        debug_assert!(cutter.is_none_or(|cutter| cutter.is_empty()), "windows were reserved");
         self.counters.super_packets += 1;
         self.counters.segments += count as u64;
         Ok(count)
     }
 
-    /// Cuts everything behind the headers into `count` pieces in `self.pieces`, and leaves a buffer for the header of each in
-    /// `cache`. Everything that can fail comes before the packet is touched.
-    fn cut_payload(
+    /// Makes sure that everything behind the headers can be cut into `count` pieces, with a buffer for the header of each in
+    /// `cache`. Everything that can fail comes before the packet is touched. Gives what cuts the pieces; they are in
+    /// `self.pieces` if there is nothing to cut.
+    fn prepare_payload(
         &mut self,
         packet: Packet,
         offset: usize,
         size: usize,
         count: usize,
         cache: &mut PoolCache,
-    ) -> Result<(), NotSegmented> {
+    ) -> Result<Option<Cutter>, NotSegmented> {
         if !cache.serves(&packet) {
-            return self.copy_payload(packet, offset, size, count, cache);
+            self.copy_payload(packet, offset, size, count, cache)?;
+            return Ok(None);
         }
         let mut packet = packet;
         let windows = count + packet.segment_count();
@@ -180,20 +184,24 @@ impl SoftwareSegmenter {
             // Headers alone: one segment without payload.
             packet.trim(0);
             self.pieces.push(packet);
-            return Ok(());
+            return Ok(None);
         }
         if let Err(error) = packet.pull(offset) {
             return Err(NotSegmented { packet, error: error.into() });
         }
-        let mut cutter = Cutter::new(packet);
-        while let Ok(Some(piece)) = cutter.take(size, cache) {
-            self.pieces.push(piece);
-        }
-        debug_assert!(cutter.is_empty(), "windows were reserved");
-        Ok(())
+        Ok(Some(Cutter::new(packet)))
     }
 
-    /// As `cut_payload`, for payload in another pool's buffers, which may have no windows to give: copies it.
+    /// The next piece after `prepare_payload`.
+    #[inline(always)]
+    fn next_piece(&mut self, cutter: &mut Option<Cutter>, size: usize, cache: &mut PoolCache) -> Option<Packet> {
+        match cutter {
+            Some(cutter) => cutter.take(size, cache).ok().flatten(),
+            None => self.pieces.pop(),
+        }
+    }
+
+    /// As `prepare_payload`, for payload in another pool's buffers, which may have no windows to give: copies it.
     fn copy_payload(
         &mut self,
         packet: Packet,
@@ -262,19 +270,27 @@ fn copy_piece(packet: &Packet, offset: usize, len: usize, cache: &mut PoolCache)
     Ok(piece)
 }
 
-/// Makes room for `len` bytes of headers in front of a piece of payload: in its own buffer if it has room there and belongs to
-/// nobody else, else in a buffer put in front.
-#[inline]
-fn add_header(len: usize, mut piece: Packet, cache: &mut PoolCache) -> Packet {
-    if piece.push(len).is_ok() {
+/// Writes headers in front of a piece of payload: into its own buffer if it has room there and belongs to nobody else, else into
+/// a buffer put in front.
+#[inline(always)]
+fn add_header(header: &[u8], mut piece: Packet, cache: &mut PoolCache) -> Packet {
+    if let Ok(room) = piece.push(header.len()) {
+        room.copy_from_slice(header);
         return piece;
     }
+    prepend_header(header, piece, cache)
+}
+
+/// Puts headers in a buffer of their own in front of a piece of payload.
+#[inline(never)]
+fn prepend_header(header: &[u8], mut piece: Packet, cache: &mut PoolCache) -> Packet {
     // Reserved before anything was changed.
     let Ok(mut head) = cache.get() else {
         debug_assert!(false, "a reserved buffer is missing");
         return piece;
     };
-    let prepended = head.put(len).is_ok() && piece.prepend(head).is_ok();
+    let written = head.put(header.len()).map(|room| room.copy_from_slice(header)).is_ok();
+    let prepended = written && piece.prepend(head).is_ok();
     debug_assert!(prepended, "a buffer is smaller than the headers");
     piece
 }

@@ -36,12 +36,10 @@ impl SoftwareSegmenter {
         let mut metadata = packet.metadata();
         metadata.clear_gso();
         metadata.set_transmit_checksum(None);
-        self.cut_payload(packet, header_len, size, count, cache)?;
+        let mut cutter = self.prepare_payload(packet, header_len, size, count, cache)?;
         for index in 0..count {
-            let Some(piece) = self.pieces.pop() else { break };
+            let Some(piece) = self.next_piece(&mut cutter, size, cache) else { break };
             let total = header_len + piece.len();
-            let mut segment = add_header(header_len, piece, cache);
-            segment.set_metadata(&metadata);
             for link in chain.links().iter().rev() {
                 let own = &mut header[link.offset..link.offset + link.len];
                 self.protocols.handler(link.handler).segment(own, total - link.offset, index as u16);
@@ -51,7 +49,7 @@ impl SoftwareSegmenter {
                 if get16(header, udp + 6) != 0 {
                     put16(header, udp + 6, 0);
                     let pseudo = pseudo_sum(header, outer.network, outer.v6, 17, total - udp);
-                    let bytes = sum(&header[udp..]).plus_at(segment.sum_from(header_len), header_len - udp);
+                    let bytes = sum(&header[udp..]).plus_at(piece.sum_from(0), header_len - udp);
                     put16(header, udp + 6, pseudo.plus(bytes).finish_udp());
                 }
             }
@@ -65,9 +63,8 @@ impl SoftwareSegmenter {
                 }
                 None => {}
             }
-            if let Ok(bytes) = segment.head_mut() {
-                bytes[..header_len].copy_from_slice(header);
-            }
+            let mut segment = add_header(header, piece, cache);
+            segment.set_metadata(&metadata);
             out.push(segment);
         }
         self.counters.super_packets += 1;

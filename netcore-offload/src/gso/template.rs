@@ -7,7 +7,7 @@ use super::headers::{Headers, JUMBO};
 use super::set16;
 use crate::gro::{get16, pseudo_sum, put16};
 use crate::layout::{Carrier, Layout, MAX_HEADERS};
-use netcore::checksum::{Sum, sum};
+use netcore::checksum::{Sum, sum, update16};
 use netcore::packet::{Metadata, PartialChecksum};
 use netcore::{Features, Gso, GsoKind, Packet};
 
@@ -135,9 +135,10 @@ impl Template {
         self.written = payload;
     }
 
-    /// Writes the headers of segment `index`, whose payload has `len` bytes.
+    /// The headers of segment `index`, whose payload is `piece`.
     #[inline(always)]
-    pub(super) fn write(&mut self, segment: &mut Packet, index: usize, last: bool, len: usize) {
+    pub(super) fn write(&mut self, piece: &Packet, index: usize, last: bool) -> &[u8] {
+        let len = piece.len();
         if len != self.written {
             self.set_lengths(len);
         }
@@ -159,45 +160,51 @@ impl Template {
         if index > 0 && self.growing != 0 {
             for (number, level) in self.layout.levels().iter().enumerate() {
                 if self.growing & 1 << number != 0 {
-                    let network = usize::from(level.network);
-                    let id = get16(&self.bytes, network + 4).wrapping_add(1);
-                    set16(&mut self.bytes, network + 4, id, network + 10);
+                    let header = self.bytes.get_mut(usize::from(level.network)..);
+                    if let Some(header) = header.and_then(|header| header.first_chunk_mut()) {
+                        increment_id(header);
+                    }
                 }
             }
         }
         if !self.partial && !self.absent {
-            self.fill_innermost(segment, transport);
+            self.fill_innermost(piece, transport);
         }
         if self.outer {
-            self.fill_outer(segment, len);
+            self.fill_outer(piece, len);
         }
-        let n = self.len();
-        if let Ok(head) = segment.head_mut()
-            && let (Some(to), Some(from)) = (head.get_mut(..n), self.bytes.get(..n))
-        {
-            to.copy_from_slice(from);
-        }
+        self.bytes.get(..self.len()).unwrap_or(&[])
     }
 
     /// The innermost checksum, in software.
     #[inline(never)]
-    fn fill_innermost(&mut self, segment: &Packet, transport: usize) {
+    fn fill_innermost(&mut self, piece: &Packet, transport: usize) {
         let field = transport + usize::from(self.layout.checksum_offset());
         put16(&mut self.bytes, field, 0);
         let header = sum(&self.bytes[transport..self.len()]);
-        let value = self.pseudo.plus(header).plus(segment.sum_from(self.len()));
+        let value = self.pseudo.plus(header).plus(piece.sum_from(0));
         put16(&mut self.bytes, field, if self.layout.udp { value.finish_udp() } else { value.finish() });
     }
 
     #[inline(never)]
-    fn fill_outer(&mut self, segment: &Packet, payload: usize) {
+    fn fill_outer(&mut self, piece: &Packet, payload: usize) {
         let (transport, n) = (usize::from(self.layout.transport), self.len());
         let rest = match self.absent {
-            true => sum(&self.bytes[transport..n]).plus(segment.sum_from(n)),
+            true => sum(&self.bytes[transport..n]).plus(piece.sum_from(0)),
             false => Sum::ZERO.minus(self.pseudo),
         };
         fill_tunnel_checksums(&mut self.bytes, &self.layout, self.kind, n + payload, rest);
     }
+}
+
+/// Makes an IPv4 header that of the next segment.
+#[inline(always)]
+fn increment_id(header: &mut [u8; 12]) {
+    let old = u16::from_be_bytes([header[4], header[5]]);
+    let new = old.wrapping_add(1);
+    header[4..6].copy_from_slice(&new.to_be_bytes());
+    let checksum = update16(u16::from_be_bytes([header[10], header[11]]), old, new);
+    header[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
 /// Does a tunnel header have a checksum that segmentation computes?

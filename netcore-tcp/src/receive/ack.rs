@@ -166,7 +166,7 @@ impl Endpoint {
         }
         ack.compressed += 1;
         if self.timers.compressed_ack.is_none() {
-            let (own, sender) = (self.rcv.rtt.rtt_us8 / 8, self.rtt.srtt_us8 / 8);
+            let (own, sender) = (self.receive_rtt_us().unwrap_or(0), self.rtt.srtt_us8 / 8);
             let rtt = if sender != 0 && (own == 0 || sender < own) { sender } else { own };
             let delay_us = (u64::from(rtt) / 20).min(COMPRESS_DELAY_US);
             self.timers.compressed_ack = Some(now.plus_nanos(delay_us * 1000));

@@ -153,6 +153,15 @@ pub fn ipv4_header_sum(header: &[u8; 20]) -> Sum {
     Sum(word(0) + word(4) + word(8) + word(12) + word(16))
 }
 
+/// What [`ipv4_header_sum`] is without identification and checksum, which differ from packet to packet of a flow; and the sum
+/// of these two.
+#[inline(always)]
+pub fn ipv4_header_sums(header: &[u8; 20]) -> (Sum, Sum) {
+    let word = |at: usize| u64::from(u16::from_ne_bytes([header[at], header[at + 1]]));
+    let long = |at: usize| word(at) + word(at + 2);
+    (Sum(long(0) + word(6) + word(8) + long(12) + long(16)), Sum(word(4) + word(10)))
+}
+
 /// Which implementation [`sum`] uses on this processor for slices of 64 bytes and more: "avx512", "avx2" or "portable".
 pub fn implementation() -> &'static str {
     #[cfg(target_arch = "x86_64")]

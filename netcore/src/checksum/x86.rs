@@ -1,7 +1,8 @@
 //! Summing with AVX-512 and AVX2.
 //!
 //! AVX-512 with VNNI: `vpdpbusd` adds four products of a byte with 0 or 1 to a 32-bit lane, so two of them per 64 bytes
-//! give the sums of the bytes at even and at odd offsets. AVX2: 32-bit words are added to 64-bit lanes.
+//! give the sums of the bytes at even and at odd offsets. AVX2: words of 64 bits are added to 64-bit lanes, and their high
+//! halves to others, from which the carries that got lost follow.
 
 use core::arch::x86_64::*;
 
@@ -99,20 +100,22 @@ fn horizontal(a: __m512i, b: __m512i) -> u64 {
 
 #[target_feature(enable = "avx2")]
 fn sum_avx2(bytes: &[u8]) -> u64 {
-    let low_words = _mm256_set1_epi64x(0xffff_ffff);
-    let mut low = [_mm256_setzero_si256(); 2];
+    let mut all = [_mm256_setzero_si256(); 2];
     let mut high = [_mm256_setzero_si256(); 2];
     let (blocks, rest) = bytes.as_chunks::<64>();
     for block in blocks {
         for lane in 0..2 {
             // SAFETY: `block` has 64 bytes and `lane` is 0 or 1; the load needs no alignment.
             let v = unsafe { _mm256_loadu_si256(block.as_ptr().add(lane * 32).cast()) };
-            low[lane] = _mm256_add_epi64(low[lane], _mm256_and_si256(v, low_words));
+            all[lane] = _mm256_add_epi64(all[lane], v);
             high[lane] = _mm256_add_epi64(high[lane], _mm256_srli_epi64::<32>(v));
         }
     }
-    // A 64-bit lane takes 2^32 words of 32 bits, more than a slice on this architecture can have.
-    let sum = _mm256_add_epi64(_mm256_add_epi64(low[0], high[0]), _mm256_add_epi64(low[1], high[1]));
+    let (all, high) = (_mm256_add_epi64(all[0], all[1]), _mm256_add_epi64(high[0], high[1]));
+    // A 64-bit lane takes 2^32 words of 32 bits, more than a slice on this architecture can have. `all` wraps around, but what
+    // it is without the high words is the sum of the low ones, which does not.
+    let low = _mm256_sub_epi64(all, _mm256_slli_epi64::<32>(high));
+    let sum = _mm256_add_epi64(low, high);
     let half = _mm_add_epi64(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
     let total = super::add(_mm_extract_epi64::<0>(half) as u64, _mm_extract_epi64::<1>(half) as u64);
     super::add(total, super::portable::short(rest))

@@ -6,7 +6,7 @@ use crate::simd::prefetch_line;
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
-use core::{fmt, iter, slice};
+use core::{fmt, slice};
 
 /// An ordered list of packets that is filled at the back and emptied at the front.
 ///
@@ -143,14 +143,7 @@ impl Burst {
     /// a device. The descriptor of the packet at twice the distance is fetched as well, so that the next hint finds it there.
     #[inline(always)]
     pub fn prefetch(&self, ahead: usize) {
-        if let Some(packet) = self.get(2 * ahead) {
-            prefetch_line(core::ptr::from_ref(packet.descriptor()).cast());
-        }
-        if let Some(packet) = self.get(ahead) {
-            let head = packet.descriptor().data;
-            prefetch_line(head);
-            prefetch_line(head.wrapping_add(64));
-        }
+        prefetch(self.as_slice(), ahead);
     }
 
     /// The packets from the front on.
@@ -164,8 +157,12 @@ impl Burst {
     }
 
     /// Takes all packets out, front first. Those that the iterator was not asked for stay.
-    pub fn drain(&mut self) -> impl Iterator<Item = Packet> + '_ {
-        iter::from_fn(|| self.pop())
+    #[inline(always)]
+    pub fn drain(&mut self) -> Drain<'_> {
+        let (front, end) = (self.front, self.slots.len());
+        // A drain that is forgotten takes what is left along; otherwise its end puts that back.
+        self.front = end;
+        Drain { burst: self, front, end }
     }
 
     /// Takes all packets out; they are the caller's now, front first.
@@ -195,6 +192,80 @@ impl Burst {
         while let Some(packet) = self.pop() {
             drop(packet);
         }
+    }
+}
+
+#[inline(always)]
+fn prefetch(packets: &[Packet], ahead: usize) {
+    if let Some(packet) = packets.get(2 * ahead) {
+        prefetch_line(core::ptr::from_ref(packet.descriptor()).cast());
+    }
+    if let Some(packet) = packets.get(ahead) {
+        let head = packet.descriptor().data;
+        prefetch_line(head);
+        prefetch_line(head.wrapping_add(64));
+    }
+}
+
+/// The packets of a burst, taken out one by one: see [`Burst::drain`].
+pub struct Drain<'a> {
+    burst: &'a mut Burst,
+    /// The slots from here to `end` hold packets.
+    front: usize,
+    end: usize,
+}
+
+impl Drain<'_> {
+    #[inline(always)]
+    fn as_slice(&self) -> &[Packet] {
+        // SAFETY: slots from `front` on hold packets up to the end, which the burst had when it was borrowed; and
+        // `MaybeUninit<Packet>` is laid out like `Packet`.
+        unsafe { slice::from_raw_parts(self.burst.slots.as_ptr().add(self.front).cast(), self.end - self.front) }
+    }
+
+    /// As [`Burst::prefetch`], counted from the packet that is next.
+    #[inline(always)]
+    pub fn prefetch(&self, ahead: usize) {
+        prefetch(self.as_slice(), ahead);
+    }
+}
+
+impl Iterator for Drain<'_> {
+    type Item = Packet;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Packet> {
+        if self.front == self.end {
+            return None;
+        }
+        // SAFETY: slots from `front` to `end` hold packets, and `front` moves past this one.
+        let packet = unsafe { self.burst.slots.as_ptr().add(self.front).read().assume_init() };
+        self.front += 1;
+        Some(packet)
+    }
+
+    #[inline(always)]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.end - self.front, Some(self.end - self.front))
+    }
+}
+
+impl ExactSizeIterator for Drain<'_> {}
+
+impl Drop for Drain<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.burst.front = self.front;
+        if self.front == self.end {
+            self.burst.slots.clear();
+            self.burst.front = 0;
+        }
+    }
+}
+
+impl fmt::Debug for Drain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.as_slice()).finish()
     }
 }
 

@@ -138,8 +138,22 @@ impl Cutter {
     /// # Errors
     /// [`PacketError::Pool`] if windows run out. Nothing is lost: what was not cut off stays, and the segments that were
     /// gathered for this piece go back in front of it.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, n: usize, cache: &mut PoolCache) -> Result<Option<Packet>, PacketError> {
+        if self.reserved == 0
+            && n > 0
+            && let Some(rest) = self.rest.take_if(|rest| rest.head_len() == n)
+        {
+            // What receive offload merged is cut into what it was.
+            let (segment, tail) = rest.split_head();
+            self.rest = tail;
+            return Ok(Some(segment));
+        }
+        self.take_any(n, cache)
+    }
+
+    /// [`Cutter::take`] where the first segment is not the piece.
+    fn take_any(&mut self, n: usize, cache: &mut PoolCache) -> Result<Option<Packet>, PacketError> {
         let mut piece: Option<Packet> = None;
         let wanted = n.min(super::MAX_PACKET_LEN) as u32;
         let mut left = wanted;

@@ -77,6 +77,7 @@ pub(crate) struct Descriptor {
 const _: () = {
     assert!(size_of::<Descriptor>() == 128, "a descriptor is two cache lines");
     assert!(core::mem::offset_of!(Descriptor, network) == 64, "taking a descriptor from a pool writes one of them");
+    assert!(core::mem::offset_of!(Descriptor, external) == 120, "`copy_metadata` copies what is in between");
     assert!(core::mem::offset_of!(Descriptor, kind) == 56);
     assert!(core::mem::offset_of!(Descriptor, checksum_state) == 57);
     assert!(core::mem::offset_of!(Descriptor, flags) == 58);
@@ -194,6 +195,19 @@ impl Descriptor {
         d.last = this.as_ptr();
     }
 
+    /// `hash`, `kind`, `checksum_state` and `flags`, lowest first.
+    #[inline(always)]
+    pub(crate) fn receive_word(&self) -> u64 {
+        const AT: usize = core::mem::offset_of!(Descriptor, hash);
+        const { assert!(AT + 4 == core::mem::offset_of!(Self, kind)) }
+        if cfg!(target_endian = "little") {
+            // SAFETY: the four fields are eight bytes side by side, which is asserted here and below, without padding.
+            return unsafe { ptr::from_ref(self).byte_add(AT).cast::<u64>().read_unaligned() };
+        }
+        let state = u64::from(self.kind as u8) | u64::from(self.checksum_state) << 8 | u64::from(self.flags) << 16;
+        u64::from(self.hash) | state << 32
+    }
+
     #[inline(always)]
     pub(crate) fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
@@ -202,26 +216,15 @@ impl Descriptor {
     /// Copies all metadata, not the window, from `other`.
     #[inline(always)]
     pub(crate) fn copy_metadata(&mut self, other: &Self) {
+        const FROM: usize = core::mem::offset_of!(Descriptor, network);
+        const BYTES: usize = core::mem::offset_of!(Descriptor, external) - FROM;
         self.checksum_state = other.checksum_state;
         self.flags = other.flags;
-        self.network = other.network;
-        self.transport = other.transport;
-        self.inner_network = other.inner_network;
-        self.inner_transport = other.inner_transport;
-        self.checksum_value = other.checksum_value;
-        self.checksum_start = other.checksum_start;
-        self.checksum_offset = other.checksum_offset;
-        self.inner_mac = other.inner_mac;
-        self.gso_kind = other.gso_kind;
-        self.gso_size = other.gso_size;
-        self.gso_segments = other.gso_segments;
-        self.queue = other.queue;
-        self.vlan = other.vlan;
         self.hash = other.hash;
-        self.priority = other.priority;
-        self.flow = other.flow;
-        self.time = other.time;
-        self.pacing_rate = other.pacing_rate;
+        let (from, to): (*const Self, *mut Self) = (other, self);
+        // SAFETY: from `network` to `pacing_rate` both descriptors have nothing but numbers, side by side and initialised, which
+        // are metadata; one is borrowed exclusively, so they are not the same.
+        unsafe { ptr::copy_nonoverlapping(from.cast::<u8>().add(FROM), to.cast::<u8>().add(FROM), BYTES) };
     }
 
     /// Forgets all metadata.

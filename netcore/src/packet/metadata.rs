@@ -143,6 +143,12 @@ unsafe impl Send for Metadata {}
 // SAFETY: as above.
 unsafe impl Sync for Metadata {}
 
+impl Default for Metadata {
+    fn default() -> Self {
+        Self(Descriptor::bare(core::ptr::null()))
+    }
+}
+
 impl Metadata {
     /// Makes it that of an ordinary packet: not a super-packet.
     pub fn clear_gso(&mut self) {
@@ -177,6 +183,38 @@ impl core::fmt::Debug for Metadata {
 }
 
 const CHECKSUM_COMPLETE: u8 = 0xff;
+
+/// Receive hash, checksum verdict and what kind of packet it is, of a packet as a device delivers it: two that are equal are
+/// alike to receive offload but for a complete sum and a VLAN tag.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceiveState(u64);
+
+impl ReceiveState {
+    /// Of no packet.
+    pub const NONE: Self = Self(u64::MAX);
+
+    const COMPARED: u64 =
+        0xffff_ffff_ffff | ((flags::GSO | flags::TX_CHECKSUM | flags::VLAN | flags::HASH) as u64) << 48;
+
+    /// The hash field: some number if there is no hash.
+    #[inline(always)]
+    pub fn hash(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// True if the device said nothing about checksums.
+    #[inline(always)]
+    pub fn is_unchecked(self) -> bool {
+        (self.0 >> 40) as u8 == 0
+    }
+
+    /// True of a packet with a receive hash, that came off a wire as it is, without a VLAN tag outside the bytes and without a
+    /// complete sum.
+    pub fn is_plain(self) -> bool {
+        const COMPLETE: u8 = CHECKSUM_COMPLETE;
+        self.0 >> 48 == flags::HASH as u64 && (self.0 >> 40) as u8 != COMPLETE
+    }
+}
 
 impl Packet {
     /// What is known about the packet's checksums.
@@ -324,6 +362,12 @@ impl Packet {
             return None;
         }
         Some(if d.has(flags::HASH) { d.hash } else { 0 })
+    }
+
+    /// What receive offload compares of the metadata in one word: see [`ReceiveState`].
+    #[inline(always)]
+    pub fn receive_state(&self) -> ReceiveState {
+        ReceiveState(self.descriptor().receive_word() & ReceiveState::COMPARED)
     }
 
     /// True if the packet came off a wire as it is: not a super-packet, no checksum left to be filled in.

@@ -23,9 +23,9 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub use burst::Burst;
+pub use burst::{Burst, Drain};
 pub use cut::Cutter;
-pub use metadata::{Gso, GsoKind, HeaderOffsets, Metadata, PartialChecksum, ReceiveChecksum, VlanTag};
+pub use metadata::{Gso, GsoKind, HeaderOffsets, Metadata, PartialChecksum, ReceiveChecksum, ReceiveState, VlanTag};
 pub use queue::PacketQueue;
 pub use segment::{Segment, Segments};
 
@@ -647,6 +647,7 @@ impl Packet {
     }
 
     /// Takes the packet apart into its head segment, which keeps the metadata, and the rest.
+    #[inline(always)]
     pub(crate) fn split_head(self) -> (Self, Option<Self>) {
         let charge = self.head_charge();
         let (head, rest) = self.split_charged_head(charge);

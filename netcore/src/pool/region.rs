@@ -71,10 +71,20 @@ impl DmaRegion {
             return None;
         }
         let align = if len >= HUGE_PAGE { HUGE_PAGE } else { CACHE_LINE };
-        let layout = Layout::from_size_align(len, align).ok()?;
+        // A little more than needed, aligned by hand: allocators hand out untouched pages for zeroed blocks only if no
+        // alignment beyond their own is asked for, and otherwise write every byte.
+        let layout = Layout::from_size_align(len.checked_add(align)?, 16).ok()?;
         // SAFETY: the layout has a size above zero.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Self { start, len, iova: Iova::Unmapped, _owner: Box::new(HeapBlock { start, layout }) })
+        let block = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let skip = block.as_ptr().align_offset(align);
+        if skip > align {
+            // SAFETY: `block` came from `alloc_zeroed` with this layout, and nothing refers to it.
+            unsafe { dealloc(block.as_ptr(), layout) };
+            return None;
+        }
+        // SAFETY: `skip` is at most `align`, so `start..start + len` lies within the block.
+        let start = unsafe { block.add(skip) };
+        Some(Self { start, len, iova: Iova::Unmapped, _owner: Box::new(HeapBlock { start: block, layout }) })
     }
 
     /// A region of memory that somebody else mapped: a memfd, huge pages, an AF_XDP umem, memory behind VFIO.

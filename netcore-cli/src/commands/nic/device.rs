@@ -7,6 +7,8 @@ use netcore_drivers::bus::qtest::{EmulatedNic, Machine};
 use netcore_drivers::bus::sysfs::SysfsBus;
 use netcore_drivers::bus::vfio::{Container, VfioBus};
 use netcore_drivers::model::e82546gb::E82546Gb;
+use netcore_drivers::model::e82576::E82576;
+use netcore_drivers::model::e82599::E82599;
 use netcore_drivers::model::{Bench, Device, Port};
 use netcore_drivers::nic::{NicDevice, open, packet_pool};
 use std::path::Path;
@@ -36,7 +38,9 @@ pub(super) struct Opened {
 fn model(name: &str) -> anyhow::Result<Box<dyn Device>> {
     match name.to_ascii_lowercase().as_str() {
         "82546gb" => Ok(Box::new(E82546Gb::new())),
-        _ => bail!("there is no model of {name}; there is one of 82546gb"),
+        "82576" => Ok(Box::new(E82576::new())),
+        "82599" => Ok(Box::new(E82599::new())),
+        _ => bail!("there is no model of {name}; there are models of 82546gb, 82576 and 82599"),
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) fn run(json: bool) -> anyhow::Result<ExitCode> {
     }
     let mut text = String::new();
     if found.is_empty() {
-        text.push_str("no PCI network controller in this machine (models: netcore nic info model:82546gb)\n");
+        text.push_str("no PCI network controller in this machine (models: netcore nic info model:82576)\n");
     }
     for nic in &found {
         let part = nic.part.unwrap_or("not supported");

@@ -15,13 +15,13 @@ use std::process::ExitCode;
 #[derive(clap::Args)]
 #[command(after_help = "A DEVICE is one of
   0000:01:00.0     a PCI address: through VFIO if it is bound to vfio-pci, through sysfs if it has no driver
-  model:82546gb    a register-level model in this process, whose line is looped back
-  qemu:e1000       QEMU's emulation (e1000, e1000-82545em, e1000e), without a guest, its line looped back
+  model:82576      a register-level model in this process (82546gb, 82576, 82599), whose line is looped back
+  qemu:igb         QEMU's emulation (e1000, e1000-82545em, e1000e, igb), without a guest, its line looped back
 
 Examples:
   netcore nic list
   netcore nic bind 0000:01:00.0
-  netcore nic selftest model:82546gb
+  netcore nic selftest model:82576
   netcore nic capture 0000:01:00.0 --out frames.pcapng --seconds 10")]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -1,78 +1,48 @@
 //! The PHY (88E1011S) behind MDIC, negotiation in virtual time, STATUS (manual 13.4.2, 13.4.7; IEEE 802.3 clauses 22, 28).
 
 use super::{Core, E82546Gb, Event, interrupt, registers as reg};
+use crate::model::phy::{CopperPhy, Link, PhyKind};
 use core::time::Duration;
 use netcore::Instant;
 
 /// A management frame: 64 bits at 2.5 MHz.
 const MDIC_TIME: Duration = Duration::from_nanos(25_600);
 
-const BMCR: usize = 0;
-const BMSR: usize = 1;
-const ANAR: usize = 4;
-const ANLPAR: usize = 5;
-const GCON: usize = 9;
-const GSTATUS: usize = 10;
-const PSSR: usize = 17;
-
-const BMCR_RESET: u16 = 1 << 15;
-const BMCR_LOOPBACK: u16 = 1 << 14;
-const BMCR_SPEED_100: u16 = 1 << 13;
-const BMCR_ANE: u16 = 1 << 12;
-const BMCR_POWER_DOWN: u16 = 1 << 11;
-const BMCR_RESTART: u16 = 1 << 9;
-const BMCR_FULL: u16 = 1 << 8;
-const BMSR_LINK: u16 = 1 << 2;
-const BMSR_COMPLETE: u16 = 1 << 5;
-
-/// Registers that exist in the 88E1011S, with the bits that can be written.
-const WRITABLE: [u16; 32] = {
-    let mut bits = [0; 32];
-    bits[BMCR] = 0xff40;
-    bits[ANAR] = 0xac00 | 0x0fff;
-    bits[GCON] = 0xff00;
-    bits[16] = 0xffff;
-    bits[18] = 0xffff;
-    bits[20] = 0xffff;
-    bits[24] = 0xffff;
-    bits[26] = 0xffff;
-    bits[29] = 0x00ff;
-    bits[30] = 0xffff;
-    bits
+/// The 88E1011S: what it has besides the standard registers.
+const KIND: PhyKind = PhyKind {
+    identity: [0x0141, 0x0c24],
+    registers: &[
+        (16, 0xffff, 0x0060),
+        (18, 0xffff, 0),
+        (20, 0xffff, 0x0c60),
+        (24, 0xffff, 0),
+        (26, 0xffff, 0),
+        (29, 0x00ff, 0),
+        (30, 0xffff, 0),
+    ],
+    state_register: 17,
 };
 
-/// What the link is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Link {
-    pub(super) mbps: u32,
-    pub(super) full: bool,
-}
-
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Phy {
-    registers: [u16; 32],
-    link: Option<Link>,
+    copper: CopperPhy,
     /// STATUS.LU as last reported.
     reported: bool,
 }
 
+impl Default for Phy {
+    fn default() -> Self {
+        Self { copper: CopperPhy::new(KIND), reported: false }
+    }
+}
+
 impl Phy {
     pub(super) fn power_on(&mut self) {
-        self.registers = [0; 32];
-        self.registers[BMCR] = BMCR_ANE | BMCR_FULL | 1 << 6;
-        // All speeds, extended status, negotiation possible.
-        self.registers[BMSR] = 0x7949;
-        self.registers[2] = 0x0141;
-        self.registers[3] = 0x0c24;
-        self.registers[ANAR] = 0x0de1;
-        self.registers[GCON] = 0x0300;
-        self.registers[15] = 0x3000;
-        self.registers[16] = 0x0060;
-        self.registers[20] = 0x0c60;
+        self.copper.power_on();
     }
 
     pub(super) fn loops_back(&self) -> bool {
-        self.registers[BMCR] & BMCR_LOOPBACK != 0
+        self.copper.loops_back()
     }
 }
 
@@ -85,7 +55,7 @@ impl E82546Gb {
         if self.phy.loops_back() {
             return Some(Link { mbps: 1000, full: true });
         }
-        let link = self.phy.link?;
+        let link = self.phy.copper.link()?;
         // A MAC that is forced to another speed than its PHY has does not get a frame through.
         let forced_speed = match self.ctrl >> reg::CTRL_SPEED_SHIFT & 3 {
             0 => 10,
@@ -132,8 +102,12 @@ impl E82546Gb {
         let answers = value >> 21 & 0x1f == 1 && !core.faults.phy_absent;
         let mut result = value & 0x0fff_ffff | 1 << 28;
         match value >> 26 & 3 {
-            1 if answers => self.write_phy(core, register, value as u16),
-            2 if answers => result = result & !0xffff | u32::from(self.read_phy(register)),
+            1 if answers => {
+                if self.phy.copper.write(register, value as u16) {
+                    self.restart_negotiation(core);
+                }
+            }
+            2 if answers => result = result & !0xffff | u32::from(self.phy.copper.read(register)),
             2 => result = result & !0xffff | 0xffff | 1 << 30,
             1 => result |= 1 << 30,
             _ => core.violate("reserved-bits", format!("MDIC operation {}", value >> 26 & 3)),
@@ -144,35 +118,6 @@ impl E82546Gb {
         }
     }
 
-    fn read_phy(&mut self, register: usize) -> u16 {
-        let value = self.phy.registers[register];
-        match register {
-            BMSR => {
-                // Link is latched low: it reads zero once after it was lost.
-                let now = if self.phy.link.is_some() { BMSR_LINK } else { 0 };
-                self.phy.registers[BMSR] = value & !BMSR_LINK | now;
-            }
-            21 => self.phy.registers[21] = 0,
-            _ => {}
-        }
-        value
-    }
-
-    fn write_phy(&mut self, core: &mut Core, register: usize, value: u16) {
-        let bits = WRITABLE[register];
-        let kept = self.phy.registers[register] & !bits | value & bits;
-        if register != BMCR {
-            self.phy.registers[register] = kept;
-            return;
-        }
-        let before = self.phy.registers[BMCR];
-        self.phy.registers[BMCR] = kept & !(BMCR_RESET | BMCR_RESTART);
-        let changed = (before ^ kept) & (BMCR_ANE | BMCR_SPEED_100 | BMCR_FULL | BMCR_POWER_DOWN | BMCR_LOOPBACK);
-        if value & (BMCR_RESET | BMCR_RESTART) != 0 || changed != 0 {
-            self.restart_negotiation(core);
-        }
-    }
-
     pub(super) fn phy_hardware_reset(&mut self, core: &mut Core) {
         self.phy.power_on();
         self.drop_link(core);
@@ -180,11 +125,7 @@ impl E82546Gb {
     }
 
     fn drop_link(&mut self, core: &mut Core) {
-        self.phy.link = None;
-        self.phy.registers[BMSR] &= !(BMSR_LINK | BMSR_COMPLETE);
-        self.phy.registers[PSSR] = 0;
-        self.phy.registers[ANLPAR] = 0;
-        self.phy.registers[GSTATUS] = 0;
+        self.phy.copper.drop_link();
         self.link_may_have_changed(core);
     }
 
@@ -192,7 +133,7 @@ impl E82546Gb {
     pub(super) fn restart_negotiation(&mut self, core: &mut Core) {
         self.drop_link(core);
         self.timers.cancel(&Event::Link);
-        if core.partner.present && self.phy.registers[BMCR] & BMCR_POWER_DOWN == 0 {
+        if core.partner.present && self.phy.copper.is_powered() {
             self.timers.arm(core.now() + core.timing.link_up, Event::Link);
         }
     }
@@ -203,44 +144,7 @@ impl E82546Gb {
 
     /// Negotiation ends.
     pub(super) fn negotiated(&mut self, core: &mut Core) {
-        let partner = core.partner;
-        let command = self.phy.registers[BMCR];
-        let negotiates = command & BMCR_ANE != 0;
-        let own = self.phy.registers[ANAR];
-        let link = if negotiates && partner.negotiates {
-            self.phy.registers[ANLPAR] = partner.offer | 1 << 14;
-            self.phy.registers[GSTATUS] = if partner.gigabit { 0x3800 } else { 0 };
-            let both = own & partner.offer;
-            if self.phy.registers[GCON] & 1 << 9 != 0 && partner.gigabit {
-                Some(Link { mbps: 1000, full: true })
-            } else {
-                [(1 << 8, 100, true), (1 << 7, 100, false), (1 << 6, 10, true), (1 << 5, 10, false)]
-                    .into_iter()
-                    .find(|(bit, ..)| both & bit != 0)
-                    .map(|(_, mbps, full)| Link { mbps, full })
-            }
-        } else {
-            // One side at least is set by hand. Speed is found by parallel detection, duplex is then half on the side that
-            // negotiates (IEEE 802.3 28.2.3.1).
-            let ours = if negotiates {
-                Link { mbps: partner.speed_mbps, full: false }
-            } else {
-                let mbps = if command & BMCR_SPEED_100 != 0 { 100 } else { 10 };
-                Link { mbps, full: command & BMCR_FULL != 0 }
-            };
-            let theirs = if partner.negotiates { ours.mbps } else { partner.speed_mbps };
-            (ours.mbps == theirs && ours.mbps < 1000).then_some(ours)
-        };
-        self.phy.link = link;
-        if let Some(link) = link {
-            self.phy.registers[BMSR] |= BMSR_LINK | BMSR_COMPLETE;
-            let speed = match link.mbps {
-                10 => 0,
-                100 => 1,
-                _ => 2u16,
-            };
-            self.phy.registers[PSSR] = speed << 14 | u16::from(link.full) << 13 | 1 << 11 | 1 << 10;
-        }
+        self.phy.copper.negotiated(&core.partner);
         self.link_may_have_changed(core);
     }
 

@@ -52,7 +52,7 @@ mod transmit;
 #[cfg(test)]
 mod tests;
 
-use super::{ConfigSpace, Core, Device, Frame, Timers};
+use super::{ConfigSpace, Core, Counters, Device, Frame, Timers};
 use crate::bus::pci::capability;
 use core::time::Duration;
 use link::Phy;
@@ -60,7 +60,6 @@ use netcore::Instant;
 use nvm::Nvm;
 use receive::ReceiveEngine;
 use registers as reg;
-use statistics::Counters;
 use transmit::TransmitEngine;
 
 /// How long the part answers nothing after a reset: it loads its EEPROM.
@@ -135,7 +134,7 @@ impl E82546Gb {
             nvm: Nvm::default(),
             transmit: TransmitEngine::default(),
             receive: ReceiveEngine::default(),
-            counters: Counters::default(),
+            counters: statistics::counters(),
             timers: Timers::new(),
         }
     }
@@ -170,7 +169,7 @@ impl E82546Gb {
         self.mdic = (0, core.now());
         self.transmit = TransmitEngine::default();
         self.receive = ReceiveEngine::default();
-        self.counters = Counters::default();
+        self.counters = statistics::counters();
         self.timers.cancel(&Event::Transmit);
         self.timers.cancel(&Event::WriteBack);
         self.timers.cancel(&Event::Receive);

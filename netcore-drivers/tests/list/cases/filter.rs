@@ -64,7 +64,11 @@ pub fn the_hash_chooses_the_queue(maker: &impl Maker) {
         return;
     }
     let queues = expect.queues;
-    let mut bench = maker.up(|config| config.queues = queues);
+    let mut bench = maker.up(|config| {
+        config.queues = queues;
+        // Sixteen rings share the pool.
+        config.receive_descriptors = 32;
+    });
     let rss = bench.nic.settings().rss.clone();
     let toeplitz = Toeplitz::new(&rss.key);
     let mut used = std::collections::BTreeSet::new();

@@ -34,6 +34,7 @@ pub(super) struct Run {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Unknown {
+    pub(super) hz: u32,
     pub(super) skb_overhead: Vec<u32>,
     pub(super) moderation_us: Vec<u64>,
     pub(super) stagger_us: Vec<u64>,
@@ -81,6 +82,7 @@ impl Scenario {
         check("link.mtu", s.link.mtu.into(), 576..=9216, "576 to 9216")?;
         check("run.window", s.run.window, 1..=1000, "1 to 1000")?;
         check("run.seconds", s.run.seconds, s.run.window + 2..=3600, "at least two more than run.window")?;
+        check("unknown.hz", s.unknown.hz.into(), 1..=1200, "1 to 1200")?;
         let combinations = s.unknown.skb_overhead.len() * s.unknown.moderation_us.len() * s.unknown.stagger_us.len();
         check("unknown", combinations as u64, 1..=1000, "1 to 1000 combinations")?;
         check("corrected.from_second", s.corrected.from_second, 1..=s.corrected.seconds - 1, "within the run")?;

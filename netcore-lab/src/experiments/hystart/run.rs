@@ -3,9 +3,9 @@
 use super::{LabError, Scenario};
 use crate::engine::Lab;
 use crate::host::{Application, Bulk, Host};
-use crate::net::LinkConfig;
+use crate::net::{Link, LinkConfig};
 use crate::nic::NicConfig;
-use crate::topology::{Side, mac, pair, path};
+use crate::topology::{Side, mac, path};
 use netcore::{Fifo, FifoLimit, Instant, Rate};
 use netcore_cc::profile::Exit;
 use netcore_tcp::{Config, Profile};
@@ -64,7 +64,16 @@ pub(super) struct Outcome {
     pub(super) steps: Vec<f64>,
     /// Segments retransmitted.
     pub(super) retransmitted: u64,
+    /// The longest time during which every tenth of a second had less than [`COLLAPSED`], seconds.
+    pub(super) collapsed: f64,
+    /// Slow start threshold once slow start was left, segments.
+    pub(super) ssthresh: Option<u32>,
 }
+
+/// Mbit/s below which a flow counts as collapsed.
+const COLLAPSED: f64 = 1200.0;
+/// Steps in which that is looked at, per second.
+const FINE_STEPS: u64 = 10;
 
 /// Longest run, seconds of virtual time.
 const LIMIT: u64 = 60;
@@ -101,6 +110,7 @@ pub(super) fn run(s: &Scenario, case: Case, phase: u32) -> Result<Outcome, LabEr
         nic.receive_ring = s.host.receive_ring;
         nic.receive_truesize = Some(s.host.receive_truesize);
         nic.moderation.transmit_delay = Duration::from_micros(100);
+        nic.moderation.interval = Duration::from_micros(s.host.interrupt_interval_us);
         let mut side = Side::new(nic);
         // The start shows an ACK for each segment: nothing was merged.
         side.gro = None;
@@ -108,6 +118,9 @@ pub(super) fn run(s: &Scenario, case: Case, phase: u32) -> Result<Outcome, LabEr
         side.qdisc = Some(Box::new(Fifo::new(FifoLimit::Packets(s.path.txqueuelen as usize))));
         side
     };
+    let far_away = case.rtt_us > s.path.long_from_us;
+    let (left, right) = (side(1).build(&mut lab, "left")?, side(2).build(&mut lab, "right")?);
+    let (left, right) = (lab.add(left), lab.add(right));
     let link = LinkConfig {
         rate: Some(rate),
         delay: Duration::from_nanos(case.rtt_us * 500),
@@ -115,15 +128,32 @@ pub(super) fn run(s: &Scenario, case: Case, phase: u32) -> Result<Outcome, LabEr
         jitter: Duration::from_micros(s.path.jitter_us),
         ..LinkConfig::default()
     };
-    let hosts = pair(&mut lab, side(1), side(2), link)?;
+    if far_away {
+        // The sender's own link, and behind it the network, which is narrower.
+        let near = LinkConfig { delay: link.delay / 2, ..link };
+        let network =
+            LinkConfig { overhead: s.path.long_overhead_bytes, limit_bytes: Some(s.path.long_queue_bytes), ..near };
+        let seed = lab.derive_seed();
+        let near = lab.add(Link::new(near, seed));
+        let seed = lab.derive_seed();
+        let network = lab.add(Link::new(network, seed));
+        lab.connect((left, 0), (near, 0))?;
+        lab.connect((near, 1), (network, 0))?;
+        lab.connect((network, 1), (right, 0))?;
+    } else {
+        let seed = lab.derive_seed();
+        let link = lab.add(Link::new(link, seed));
+        lab.connect((left, 0), (link, 0))?;
+        lab.connect((link, 1), (right, 0))?;
+    }
     let path = path(1, 2, 0, s.path.mtu);
     let tick_ns = 1_000_000_000 / u64::from(s.host.hz);
     let start = Instant::from_secs(400).plus_nanos(tick_ns * u64::from(phase) / u64::from(s.run.phases.max(1)));
     let bulk = Bulk { bytes: Some(s.run.bytes), ..Bulk::default() };
     let missing = || LabError::Broken("a host is missing");
-    let receiver = lab.get_mut::<Host>(hosts.right).ok_or_else(missing)?;
+    let receiver = lab.get_mut::<Host>(right).ok_or_else(missing)?;
     let sink = receiver.listen(config.clone(), path.reversed(), 2, Application::Sink)?;
-    let sender = lab.get_mut::<Host>(hosts.left).ok_or_else(missing)?;
+    let sender = lab.get_mut::<Host>(left).ok_or_else(missing)?;
     let source = sender.connect(config, path, 1, start, Application::Bulk(bulk))?;
     // The receiver's clock starts with the first data.
     let step = Duration::from_millis(1);
@@ -131,7 +161,7 @@ pub(super) fn run(s: &Scenario, case: Case, phase: u32) -> Result<Outcome, LabEr
     let first = loop {
         at += step;
         lab.run_until(at);
-        let flow = lab.get::<Host>(hosts.right).and_then(|host| host.flow(sink)).ok_or_else(missing)?;
+        let flow = lab.get::<Host>(right).and_then(|host| host.flow(sink)).ok_or_else(missing)?;
         if let Some(first) = flow.first_data() {
             break first;
         }
@@ -139,23 +169,33 @@ pub(super) fn run(s: &Scenario, case: Case, phase: u32) -> Result<Outcome, LabEr
             return Err(LabError::Broken("no data arrived"));
         }
     };
-    let (mut steps, mut last) = (Vec::new(), 0);
-    for second in 1..=LIMIT {
-        lab.run_until(first + Duration::from_secs(second));
-        let flow = lab.get::<Host>(hosts.right).and_then(|host| host.flow(sink)).ok_or_else(missing)?;
+    let (mut steps, mut last, mut last_fine) = (Vec::new(), 0, 0);
+    let (mut collapsed, mut longest) = (0, 0);
+    for fine in 1..=LIMIT * FINE_STEPS {
+        lab.run_until(first + Duration::from_millis(fine * 1000 / FINE_STEPS));
+        let flow = lab.get::<Host>(right).and_then(|host| host.flow(sink)).ok_or_else(missing)?;
         let received = flow.endpoint().map_or(0, |endpoint| endpoint.info().bytes_received);
+        let mbps = (received - last_fine) as f64 * 8.0 * FINE_STEPS as f64 / 1e6;
+        last_fine = received;
+        // The first second is slow start, not a collapse.
+        collapsed = if fine > FINE_STEPS && mbps < COLLAPSED { collapsed + 1 } else { 0 };
         if let Some(finished) = flow.finished() {
             let seconds = finished.nanos_since(first) as f64 / 1e9;
-            let sender = lab.get::<Host>(hosts.left).and_then(|host| host.flow(source)).ok_or_else(missing)?;
+            let sender = lab.get::<Host>(left).and_then(|host| host.flow(source)).ok_or_else(missing)?;
             let counters = sender.endpoint().map(|endpoint| endpoint.counters()).unwrap_or_default();
             return Ok(Outcome {
                 average: received as f64 * 8.0 / seconds / 1e6,
                 steps,
                 retransmitted: counters.retrans_segs,
+                collapsed: longest as f64 / FINE_STEPS as f64,
+                ssthresh: sender.endpoint().and_then(|endpoint| endpoint.info().ssthresh),
             });
         }
-        steps.push((received - last) as f64 * 8.0 / 1e6);
-        last = received;
+        longest = longest.max(collapsed);
+        if fine % FINE_STEPS == 0 {
+            steps.push((received - last) as f64 * 8.0 / 1e6);
+            last = received;
+        }
     }
     Err(LabError::Broken("the transfer did not end within a minute"))
 }

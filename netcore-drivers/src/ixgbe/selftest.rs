@@ -1,0 +1,58 @@
+//! Self test of the registers, loopback.
+
+use super::Ixgbe;
+use super::regs::{
+    AUTOC, FCRTH, FCTTV, HLREG0, MTA, RETA, RSSRK, VFTA, VLNCTRL, autoc, hlreg0, receive_queue, rx, transmit_queue, tx,
+};
+use crate::error::NicError;
+use alloc::format;
+
+/// Registers that hold what is written to them, and which bits (Linux: `reg_test_82599`).
+const HOLDING: &[(&str, u32, u32)] = &[
+    ("FCRTH", FCRTH, 0x8007_ffe0),
+    ("FCTTV", FCTTV, 0xffff_ffff),
+    ("VLNCTRL", VLNCTRL, 0x0000_ffff),
+    ("RDBAL", receive_queue(0) + rx::RDBAL, 0xffff_ff80),
+    ("RDBAH", receive_queue(0) + rx::RDBAH, 0xffff_ffff),
+    ("RDLEN", receive_queue(0) + rx::RDLEN, 0x000f_ff80),
+    ("RDBAL[127]", receive_queue(127) + rx::RDBAL, 0xffff_ff80),
+    ("TDBAL", transmit_queue(0) + tx::TDBAL, 0xffff_ff80),
+    ("TDBAH", transmit_queue(0) + tx::TDBAH, 0xffff_ffff),
+    ("TDLEN", transmit_queue(0) + tx::TDLEN, 0x000f_ff80),
+    ("RETA[0]", RETA, 0x0f0f_0f0f),
+    ("RSSRK[0]", RSSRK, 0xffff_ffff),
+    ("MTA[0]", MTA, 0xffff_ffff),
+    ("MTA[127]", MTA + 127 * 4, 0xffff_ffff),
+    ("VFTA[127]", VFTA + 127 * 4, 0xffff_ffff),
+];
+
+const PATTERNS: [u32; 4] = [0x5a5a_5a5a, 0xa5a5_a5a5, 0x0000_0000, 0xffff_ffff];
+
+impl Ixgbe {
+    pub(super) fn registers_hold(&mut self) -> Result<(), NicError> {
+        for &(name, offset, mask) in HOLDING {
+            let before = self.csr.read(offset)?;
+            for pattern in PATTERNS {
+                self.csr.write(offset, pattern & mask);
+                let read = self.csr.read(offset)? & mask;
+                if read != pattern & mask {
+                    let message = format!("{name} holds {read:#010x} after {:#010x} was written", pattern & mask);
+                    return Err(NicError::Io { what: "register test", message });
+                }
+            }
+            self.csr.write(offset, before);
+        }
+        self.csr.flush()
+    }
+
+    /// The MAC's loopback; the link is forced for it.
+    pub(super) fn loop_back(&mut self, on: bool) -> Result<(), NicError> {
+        let (clear, set) = if on { (0, hlreg0::LPBK) } else { (hlreg0::LPBK, 0) };
+        self.csr.modify(HLREG0, clear, set)?;
+        let (clear, set) = if on { (0, autoc::FLU) } else { (autoc::FLU, 0) };
+        self.csr.modify(AUTOC, clear, set)?;
+        self.csr.flush()?;
+        self.bus.sleep(core::time::Duration::from_millis(10));
+        Ok(())
+    }
+}
