@@ -138,6 +138,10 @@ pub struct Profile {
     pub limit_output_bytes: u64,
     /// Super-packet size.
     pub autosizing: Autosizing,
+    /// A packet is built from a whole number of those that it is sent as, so that splitting it leaves no smaller one over
+    /// (no kernel; Linux leaves one segment of 45 over, and a flow with a small packet in the device has fewer bytes there
+    /// than others).
+    pub whole_splits: bool,
     /// `tcp_min_tso_segs`.
     pub min_tso_segs: u32,
     /// `tcp_tso_win_divisor`.
@@ -210,6 +214,7 @@ impl Profile {
             small_queues: SmallQueues::Ceiling,
             limit_output_bytes: 4 * MB,
             autosizing: Autosizing::RttTerm,
+            whole_splits: false,
             min_tso_segs: 2,
             tso_win_divisor: 3,
             pacing_rate: true,
@@ -237,10 +242,16 @@ impl Profile {
     }
 
     /// Linux today, but packets hold 1/32768 s at the pacing rate instead of 1/1024, and near hosts get no bonus. Below
-    /// 760 Mbit/s all flows then send packets of two segments, so that a device ring, which flows share by packets, gives
-    /// them equal shares; above 17 Gbit/s packets are as large as ever. Between, more of them are sent.
+    /// 760 Mbit/s all flows then send packets of two segments and none of one, so that a device ring, which flows share by
+    /// packets, gives them equal shares; above 17 Gbit/s packets are as large as ever. Between, more of them are sent.
     pub fn netcore() -> Self {
-        Self { name: "netcore", autosizing: Autosizing::Refined, pacing_shift: 15, ..Self::linux_current() }
+        Self {
+            name: "netcore",
+            autosizing: Autosizing::Refined,
+            pacing_shift: 15,
+            whole_splits: true,
+            ..Self::linux_current()
+        }
     }
 
     /// Linux 4.3 (2015): counting SACKs, PRR, tail loss probes, refined autosizing, two-packet small queues.

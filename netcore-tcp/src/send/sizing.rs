@@ -31,7 +31,9 @@ impl Endpoint {
             goal = goal.min(self.config.profile.limit_output_bytes >> 1);
         }
         let segments = (goal / mss).clamp(1, u64::from(self.config.gso_max_segs));
-        segments * mss
+        let sent = if self.config.profile.whole_splits { u64::from(self.autosize(mss as u32)).max(1) } else { 1 };
+        let rest = if segments > sent { segments % sent } else { 0 };
+        (segments - rest) * mss
     }
 
     /// Most segments of the packet sent next (`tcp_tso_segs`).

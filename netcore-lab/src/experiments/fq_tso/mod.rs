@@ -380,4 +380,19 @@ mod tests {
         assert!(ratio(&rates(Profile::netcore(), Queueing::Fq(FqRules::NETCORE))) < 1.02);
         assert!(ratio(&rates(Profile::linux_current(), FQ_NEW)) > 1.5);
     }
+
+    #[test]
+    fn ten_flows_share_a_ring_that_holds_all_of_them_only_if_no_packet_of_one_segment_is_left_over() {
+        let s = Scenario::load().unwrap();
+        let at = Assumed { overhead: 1280, moderation: 250, stagger: 1000 };
+        let ten = |profile| {
+            let case = s.case(profile, Queueing::Fq(FqRules::NETCORE), at);
+            let case = Case { flows: 10, ring_limit: Some(131_072), seconds: 5, ..case };
+            ratio(&run::run(&case).unwrap().rates(2, 5))
+        };
+        assert!(ten(Profile::netcore()) < 1.01);
+        let mut split_anyhow = Profile::netcore();
+        split_anyhow.whole_splits = false;
+        assert!(ten(split_anyhow) > 1.05);
+    }
 }
