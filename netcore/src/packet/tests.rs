@@ -370,7 +370,7 @@ proptest! {
             if packets.is_empty() || step == 0 {
                 let (packet, buffer) = match n % 3 {
                     0 => (cache.copy_from_slice(&[1; 192][..n % 192]), Some(256)),
-                    1 => (cache.from_owner(vec![2; n]).map_err(Into::into), None),
+                    1 => (cache.from_owner(vec![2; n]), None),
                     _ => (cache.virtual_bytes(n), None),
                 };
                 let Ok(packet) = packet else { continue };
