@@ -111,15 +111,13 @@ pub struct Cutter {
     rest: Option<Packet>,
     /// References to the buffer of `rest`'s head that are taken but not yet given to a piece.
     reserved: u32,
-    /// What `rest`'s head segment is charged, once it is known: see [`Packet::truesize`].
-    charge: Option<u32>,
 }
 
 impl Cutter {
     /// Starts cutting `packet`.
     pub fn new(mut packet: Packet) -> Self {
         packet.descriptor_mut().clear_metadata();
-        Self { rest: Some(packet), reserved: 0, charge: None }
+        Self { rest: Some(packet), reserved: 0 }
     }
 
     /// Bytes not yet cut off.
@@ -163,12 +161,8 @@ impl Cutter {
             let part = if head.len <= left {
                 // The whole segment moves, and with it a reference of its own.
                 self.release_reserved(&rest);
-                let charge = self.charge.take().unwrap_or_else(|| rest.head_charge());
-                let (segment, tail) = rest.split_charged_head(charge);
-                self.rest = tail.map(|(tail, charge)| {
-                    self.charge = Some(charge);
-                    tail
-                });
+                let (segment, tail) = rest.split_head();
+                self.rest = tail;
                 if segment.is_empty() {
                     cache.put(segment);
                     continue;
@@ -187,7 +181,6 @@ impl Cutter {
                             None => rest,
                         };
                         self.rest = Some(whole);
-                        self.charge = None;
                         return Err(error.into());
                     }
                 };

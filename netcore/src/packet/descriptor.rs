@@ -48,7 +48,7 @@ pub(crate) struct Descriptor {
     pub(crate) checksum_state: u8,
     /// Which metadata fields are set: bits of `metadata::flags`.
     pub(crate) flags: u16,
-    /// Memory charged, bytes: in the first segment that of the whole packet, in others their own.
+    /// Memory the packet is accounted for (valid in the first segment only).
     pub(crate) truesize: u32,
 
     // Second cache line.

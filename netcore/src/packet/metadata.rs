@@ -515,12 +515,7 @@ impl Packet {
         }
     }
 
-    /// Bytes of memory the packet is charged for: buffers and descriptors, not its length (Linux: `skb->truesize`).
-    ///
-    /// A segment is charged when its memory is taken, and keeps its charge for its life, however much of it is pulled, trimmed or
-    /// cut off: a buffer of the pool its size, a window, lent or virtual bytes their number, each with a descriptor. A packet's
-    /// truesize is the sum over its segments, so appending adds, taking apart divides, and only releasing a segment, or
-    /// taking another, changes the total. [`Packet::share`] charges the copy as the original, as Linux does.
+    /// Bytes of memory the packet keeps busy: buffers and descriptors, not its length (Linux: `skb->truesize`).
     #[inline(always)]
     pub fn truesize(&self) -> usize {
         self.descriptor().truesize as usize

@@ -373,8 +373,8 @@ impl Packet {
                 while let Some(segment) = NonNull::new(rest) {
                     // SAFETY: the segment was cut off the packet, which owned it.
                     unsafe {
-                        let charge = segment.as_ref().truesize;
-                        (*head.as_ptr()).truesize = (*head.as_ptr()).truesize.saturating_sub(charge);
+                        let size = Self::segment_truesize(segment.as_ref());
+                        (*head.as_ptr()).truesize = (*head.as_ptr()).truesize.saturating_sub(size);
                         rest = (*segment.as_ptr()).next;
                         Self::release_to_pool(segment);
                     }
@@ -390,17 +390,12 @@ impl Packet {
         d.last = current.as_ptr();
     }
 
-    /// The head segment's own share of the packet's [`Packet::truesize`]. Other segments keep theirs in their descriptors.
-    fn head_charge(&self) -> u32 {
-        let d = self.descriptor();
-        let mut charge = d.truesize;
-        let mut next = d.next;
-        // SAFETY: `next` is null or a segment that the packet owns.
-        while let Some(segment) = unsafe { next.as_ref() } {
-            charge = charge.saturating_sub(segment.truesize);
-            next = segment.next;
+    /// Memory one segment is accounted for.
+    fn segment_truesize(d: &Descriptor) -> u32 {
+        match d.kind {
+            SegmentKind::Pool => Self::pool_of(d).truesize(),
+            _ => d.len.saturating_add(size_of::<Descriptor>() as u32),
         }
-        charge
     }
 
     /// Adds all segments of `tail` behind this packet's, without copying; `tail`'s metadata is forgotten.
@@ -425,10 +420,6 @@ impl Packet {
             let t = tail.descriptor();
             (t.total, t.truesize, t.last)
         };
-        let mut tail = tail;
-        if last != tail.0.as_ptr() {
-            tail.descriptor_mut().truesize = tail.head_charge();
-        }
         let first = tail.into_descriptor();
         // SAFETY: the packet owns its last segment.
         unsafe { self.last().as_mut() }.next = first.as_ptr();
@@ -649,14 +640,6 @@ impl Packet {
     /// Takes the packet apart into its head segment, which keeps the metadata, and the rest.
     #[inline(always)]
     pub(crate) fn split_head(self) -> (Self, Option<Self>) {
-        let charge = self.head_charge();
-        let (head, rest) = self.split_charged_head(charge);
-        (head, rest.map(|(rest, _)| rest))
-    }
-
-    /// [`Packet::split_head`] where the head's share of the truesize is known; with the rest comes that of its head.
-    #[inline]
-    pub(crate) fn split_charged_head(self, charge: u32) -> (Self, Option<(Self, u32)>) {
         let mut head = self;
         let this: *mut Descriptor = head.0.as_ptr();
         let d = head.descriptor_mut();
@@ -667,18 +650,17 @@ impl Packet {
         d.next = ptr::null_mut();
         d.last = this;
         d.total = d.len;
-        d.truesize = charge;
-        let rest_size = whole.saturating_sub(charge);
+        d.truesize = Self::segment_truesize(d);
+        let rest_size = whole.saturating_sub(d.truesize);
         // SAFETY: the packet owned this segment, which is cut off now.
         let n = unsafe { next.as_mut() };
-        let next_charge = n.truesize;
         n.last = last;
         n.total = rest_total;
         n.truesize = rest_size;
         n.flags = 0;
         n.checksum_state = 0;
         // SAFETY: `next` heads a chain that nobody else owns, with its head fields set just now.
-        (head, Some((unsafe { Self::from_descriptor(next) }, next_charge)))
+        (head, Some(unsafe { Self::from_descriptor(next) }))
     }
 
     /// A second packet with the same bytes and metadata; all segments are shared, none copied (Linux: `skb_clone`).

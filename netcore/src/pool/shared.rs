@@ -157,6 +157,12 @@ impl Shared {
         unsafe { self.buffers.as_ptr().add(buffer as usize * self.buffer_size as usize) }
     }
 
+    /// Memory that one packet of one segment is accounted for.
+    #[inline(always)]
+    pub(crate) fn truesize(&self) -> u32 {
+        self.buffer_size + size_of::<Descriptor>() as u32
+    }
+
     /// The references to a buffer.
     #[inline(always)]
     pub(crate) fn references(&self, buffer: u32) -> &References {
