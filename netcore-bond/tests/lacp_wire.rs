@@ -52,7 +52,63 @@ fn states_in_a_linux_capture_are_those_listed() {
     assert_eq!(states(Lacpdu::actor), [0xc5, 0xcd, 0xc5, 0x0d, 0x3d, 0x3d, 0x3d, 0x3d, 0x3d, 0x3d]);
     assert_eq!(states(Lacpdu::partner), [0x01, 0x01, 0x01, 0xc5, 0x0d, 0x3d, 0x3d, 0x3d, 0x3d, 0x3d]);
     assert!(pdus.iter().all(|p| (p.actor().key(), p.actor().port_priority(), p.actor().port()) == (33, 255, 1)));
-    assert_eq!(pdus[0].actor().system(), "4a:eb:40:fe:81:87".parse().unwrap());
+    let systems: Vec<_> = pdus.iter().map(|p| p.actor().system().to_string()).collect();
+    let (here, there) = ("4a:eb:40:fe:81:87", "1a:bc:e6:21:30:3a");
+    assert_eq!(systems, [here, here, there, here, there, here, here, there, here, there]);
+    assert!(pdus.iter().all(|p| p.actor().system_priority() == 65535));
+    let unknown =
+        |p: &Lacpdu| (p.partner().system(), p.partner().key(), p.partner().port()) == (MacAddress([0; 6]), 1, 1);
+    assert_eq!(
+        pdus.iter().map(unknown).collect::<Vec<_>>(),
+        [true, true, true, false, false, false, false, false, false, false]
+    );
+    // Version and length of both information fields, as they lie in the frame.
+    assert!(frames.iter().all(|(_, f)| f.len() == 124 && f[15..19] == [1, 1, 20, 0xff]));
+    let gap = |a: usize, b: usize| (frames[b - 1].0.nanos_since(frames[a - 1].0) + 50_000_000) / 100_000_000;
+    assert_eq!((gap(7, 9), gap(8, 10)), (301, 301), "tenths of a second");
+}
+
+#[test]
+fn the_second_port_of_a_bond_sends_with_its_own_address_and_the_systems_identifier() {
+    let Some(frames) = frames("exams/pcaps/lacp_linux_port2.pcap") else { return };
+    let mut sources = std::collections::BTreeSet::new();
+    for (_, frame) in &frames {
+        let (ethernet, payload) = EthernetHeader::parse(frame).unwrap();
+        let actor = *Lacpdu::parse(payload).unwrap().0.actor();
+        assert_ne!(ethernet.source(), actor.system());
+        assert_eq!(actor.port(), 2);
+        sources.insert(ethernet.source().to_string());
+    }
+    assert_eq!(sources.into_iter().collect::<Vec<_>>(), ["02:93:21:72:c4:1c", "9e:45:87:6a:81:0d"]);
+    let times: Vec<u64> = frames.iter().map(|(at, _)| at.nanos_since(frames[0].0) / 100_000_000).collect();
+    let quiet = times.windows(2).position(|pair| pair[1] - pair[0] > 500).unwrap();
+    assert_eq!((times[quiet], times[quiet + 1]), (72, 602), "tenths of a second");
+    assert_eq!(Lacpdu::parse(&frames[6].1[14..]).unwrap().0.actor().state().bits(), 0x3d);
+}
+
+#[test]
+fn each_side_of_a_linux_link_sends_at_the_rate_that_the_other_asks_for() {
+    let Some(frames) = frames("exams/pcaps/lacp61_fast_meets_slow.pcap") else { return };
+    let of = |system: &str| -> Vec<(u64, u8)> {
+        let all = frames.iter().filter_map(|(at, frame)| {
+            let (ethernet, payload) = EthernetHeader::parse(frame).ok()?;
+            let actor = *Lacpdu::parse(payload).ok().filter(|_| ethernet.ethertype() == EtherType::SLOW)?.0.actor();
+            let state = actor.state().bits();
+            (actor.system().to_string() == system).then_some((at.nanos_since(frames[0].0) / 1_000_000, state))
+        });
+        all.collect()
+    };
+    let states = |all: &[(u64, u8)]| {
+        let mut states: Vec<u8> = all.iter().map(|(_, state)| *state).collect();
+        states.dedup();
+        states
+    };
+    let (short, long) = (of("02:00:5e:0a:00:01"), of("02:00:5e:0b:00:01"));
+    assert_eq!((states(&short), states(&long)), (vec![0xc7, 0x07, 0x0f, 0x3f], vec![0xc5, 0x05, 0x3d]));
+    assert!(long.windows(2).all(|pair| pair[1].0 - pair[0].0 < 3000), "asked for once a second");
+    assert_eq!(short.len(), 5);
+    let last = short[4].0 - short[3].0;
+    assert!((28_000..=30_500).contains(&last), "asked for every 30 s: {last} ms");
 }
 
 #[test]

@@ -38,6 +38,18 @@ pub(super) fn check_out(out: Option<&Path>, capture: &Path) -> anyhow::Result<()
     Ok(())
 }
 
+/// Bytes of the link header put in front of raw IP packets while they are processed.
+pub(super) const ETHERNET: usize = 14;
+
+/// A raw IP packet behind a link header without addresses.
+pub(super) fn in_ethernet(packet: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; ETHERNET];
+    let v6 = packet.first().is_some_and(|first| first >> 4 == 6);
+    frame[12..].copy_from_slice(if v6 { &[0x86, 0xdd] } else { &[0x08, 0x00] });
+    frame.extend_from_slice(packet);
+    frame
+}
+
 /// A progress bar on standard error that shows up after a second, and only on a terminal.
 pub(super) fn progress(len: u64, template: &str) -> ProgressBar {
     let target = if std::io::stderr().is_terminal() {

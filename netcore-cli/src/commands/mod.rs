@@ -1,12 +1,14 @@
 //! One module per subcommand.
 
 mod bond;
+mod buffers;
 mod capture;
 mod cc;
 mod dissect;
 mod gro;
 mod gso;
 mod nic;
+mod out;
 mod qdisc;
 mod reproduce;
 mod run;

@@ -10,6 +10,9 @@ use std::io::{self, Read};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
+    /// There is not a single byte.
+    #[error("the file is empty; a capture has a file header at least")]
+    Empty,
     /// The first bytes are no capture's.
     #[error("not a capture: starts with {found:02x?}, allowed are the magic numbers of pcap and pcapng")]
     Magic {
@@ -124,6 +127,9 @@ impl<R: Read> CaptureReader<R> {
         let mut source = Source { inner: reader, offset: 0 };
         let mut buffer = Vec::new();
         source.read(4, &mut buffer)?;
+        if buffer.is_empty() {
+            return Err(CaptureError::Empty);
+        }
         let magic: [u8; 4] = match buffer.as_slice().try_into() {
             Ok(magic) => magic,
             Err(_) => return Err(CaptureError::Magic { found: buffer }),

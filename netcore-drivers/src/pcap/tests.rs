@@ -185,3 +185,41 @@ proptest! {
         }
     }
 }
+
+/// A pcapng file has an interface per link type; simple packet blocks are of the first one, so they may start a section.
+#[test]
+fn link_types_can_be_mixed_in_pcapng_and_not_in_pcap() {
+    let records: [(Option<u64>, LinkType, usize, usize); 8] = [
+        (Some(1), LinkType::ETHERNET, 60, 60),
+        (Some(2), LinkType::RAW, 40, 1500),
+        (Some(3), LinkType::ETHERNET, 61, 61),
+        (None, LinkType::ETHERNET, 62, 62),
+        (None, LinkType::RAW, 41, 41),
+        (Some(4), LinkType::LINUX_SLL, 70, 70),
+        (None, LinkType::RAW, 64, 1500),
+        (Some(5), LinkType::RAW, 1400, 1400),
+    ];
+    let mut writer = CaptureWriter::new(Vec::new(), Format::Pcapng, LinkType::ETHERNET).unwrap();
+    for (at, link_type, captured, original) in records {
+        writer.write_as(link_type, at.map(Instant::from_nanos), &[&vec![7; captured]], original).unwrap();
+    }
+    let file = writer.finish().unwrap();
+    let (read, damage) = read_all(&file);
+    assert_eq!(damage, None);
+    let seen: Vec<_> = read.iter().map(|r| (r.0, r.3, r.1.len(), r.2 as usize)).collect();
+    assert_eq!(seen, records);
+    let sections = file.windows(4).filter(|word| *word == 0x0a0d_0d0au32.to_le_bytes()).count();
+    assert_eq!(sections, 3, "one for each simple packet block that is not of its section's first interface");
+    let mut writer = CaptureWriter::new(Vec::new(), Format::Pcap(Precision::Nanos), LinkType::ETHERNET).unwrap();
+    let error = writer.write_as(LinkType::RAW, None, &[&[0x45]], 1).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    assert!(error.to_string().contains("EN10MB"), "{error}");
+    assert_eq!(writer.records(), 0);
+}
+
+#[test]
+fn an_empty_file_is_called_empty() {
+    let error = CaptureReader::new(&b""[..]).err().unwrap();
+    assert!(matches!(error, CaptureError::Empty));
+    assert!(error.to_string().contains("empty"), "{error}");
+}

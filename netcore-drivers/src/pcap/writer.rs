@@ -19,7 +19,7 @@ pub enum Precision {
 pub enum Format {
     /// The classic format, little-endian.
     Pcap(Precision),
-    /// pcapng with one interface and nanoseconds, little-endian.
+    /// pcapng with nanoseconds and an interface per link type, little-endian.
     Pcapng,
 }
 
@@ -36,10 +36,21 @@ impl Format {
 /// Snapshot length in headers: what libpcap allows at most. Records may be longer.
 const SNAP_LEN: u32 = 262_144;
 
+/// An interface of the section being written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Interface {
+    link_type: LinkType,
+    /// Longest capture, bytes; 0 is any.
+    snap_len: u32,
+}
+
 /// Writes records to a pcap or pcapng file.
 pub struct CaptureWriter<W: Write> {
     out: W,
     format: Format,
+    link_type: LinkType,
+    /// Of the section being written; empty in pcap.
+    interfaces: Vec<Interface>,
     records: u64,
 }
 
@@ -48,33 +59,50 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn new(mut out: W, format: Format, link_type: LinkType) -> io::Result<Self> {
+    pub fn new(out: W, format: Format, link_type: LinkType) -> io::Result<Self> {
+        let mut this = Self { out, format, link_type, interfaces: Vec::new(), records: 0 };
         match format {
             Format::Pcap(precision) => {
                 let magic: u32 = match precision {
                     Precision::Micros => 0xa1b2_c3d4,
                     Precision::Nanos => 0xa1b2_3c4d,
                 };
-                out.write_all(&magic.to_le_bytes())?;
-                out.write_all(&[2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
-                out.write_all(&SNAP_LEN.to_le_bytes())?;
-                out.write_all(&u32::from(link_type.0).to_le_bytes())?;
+                this.out.write_all(&magic.to_le_bytes())?;
+                this.out.write_all(&[2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0])?;
+                this.out.write_all(&SNAP_LEN.to_le_bytes())?;
+                this.out.write_all(&u32::from(link_type.0).to_le_bytes())?;
             }
-            Format::Pcapng => {
-                // Section header: version 1.0, section length unknown.
-                let mut section = vec![0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
-                section.extend([0xff; 8]);
-                write_block(&mut out, 0x0a0d_0d0a, &section)?;
-                let mut interface = Vec::new();
-                interface.extend(link_type.0.to_le_bytes());
-                interface.extend([0, 0]);
-                // No snapshot limit: a captured length is never more than it says.
-                interface.extend(0u32.to_le_bytes());
-                interface.extend([9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
-                write_block(&mut out, 1, &interface)?;
-            }
+            // No snapshot limit: a captured length is never more than it says.
+            Format::Pcapng => this.section(Interface { link_type, snap_len: 0 })?,
         }
-        Ok(Self { out, format, records: 0 })
+        Ok(this)
+    }
+
+    /// Starts a section whose first interface is this.
+    fn section(&mut self, first: Interface) -> io::Result<()> {
+        // Version 1.0, section length unknown.
+        let mut section = vec![0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
+        section.extend([0xff; 8]);
+        write_block(&mut self.out, 0x0a0d_0d0a, &section)?;
+        self.interfaces.clear();
+        self.interface(first)?;
+        Ok(())
+    }
+
+    /// The number of an interface, described now if it was not before.
+    fn interface(&mut self, wanted: Interface) -> io::Result<u32> {
+        if let Some(number) = self.interfaces.iter().position(|interface| *interface == wanted) {
+            return Ok(number as u32);
+        }
+        let mut description = Vec::new();
+        description.extend(wanted.link_type.0.to_le_bytes());
+        description.extend([0, 0]);
+        description.extend(wanted.snap_len.to_le_bytes());
+        // Nanoseconds.
+        description.extend([9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+        write_block(&mut self.out, 1, &description)?;
+        self.interfaces.push(wanted);
+        Ok(self.interfaces.len() as u32 - 1)
     }
 
     /// Records written.
@@ -88,12 +116,33 @@ impl<W: Write> CaptureWriter<W> {
     /// If it cannot be written; [`io::ErrorKind::InvalidInput`] if the time is beyond the format's range (2106 in pcap) or
     /// the record is longer than 4 GiB.
     pub fn write(&mut self, timestamp: Option<Instant>, parts: &[&[u8]], original_len: usize) -> io::Result<()> {
+        self.write_as(self.link_type, timestamp, parts, original_len)
+    }
+
+    /// As [`CaptureWriter::write`], for a record that starts with `link_type`. In pcapng every link type has an interface of its
+    /// own. A record without time is a simple packet block there, which is always of its section's first interface, so it
+    /// may start a new section.
+    ///
+    /// # Errors
+    /// As there; [`io::ErrorKind::InvalidInput`] if the format is pcap, which has one link type, and this is another.
+    pub fn write_as(
+        &mut self,
+        link_type: LinkType,
+        timestamp: Option<Instant>,
+        parts: &[&[u8]],
+        original_len: usize,
+    ) -> io::Result<()> {
         let invalid = |what: &'static str| io::Error::new(io::ErrorKind::InvalidInput, what);
         let captured = parts.iter().map(|part| part.len()).sum::<usize>();
         let captured = u32::try_from(captured).map_err(|_| invalid("a record is at most 4 GiB long"))?;
         let original = u32::try_from(original_len).map_err(|_| invalid("a packet is at most 4 GiB long"))?;
         let nanos = timestamp.unwrap_or_default().as_nanos();
         match self.format {
+            Format::Pcap(_) if link_type != self.link_type => {
+                let what =
+                    format!("pcap holds one link type, here {}; a record of {link_type} needs pcapng", self.link_type);
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+            }
             Format::Pcap(precision) => {
                 let seconds = u32::try_from(nanos / 1_000_000_000)
                     .map_err(|_| invalid("a time stamp in pcap is at most 2^32 - 1 seconds after 1970"))?;
@@ -110,17 +159,28 @@ impl<W: Write> CaptureWriter<W> {
                 }
             }
             Format::Pcapng => {
-                let padding = captured.next_multiple_of(4) - captured;
+                let padding = captured.wrapping_neg() % 4;
                 let (kind, head): (u32, Vec<u8>) = match timestamp {
                     Some(_) => {
-                        let words = [0, (nanos >> 32) as u32, nanos as u32, captured, original];
+                        let interface = self.interface(Interface { link_type, snap_len: 0 })?;
+                        let words = [interface, (nanos >> 32) as u32, nanos as u32, captured, original];
                         (6, words.iter().flat_map(|word| word.to_le_bytes()).collect())
                     }
-                    // A simple packet block has no captured length, so it can only hold whole packets.
-                    None if captured == original => (3, original.to_le_bytes().to_vec()),
-                    None => return Err(invalid("a cut packet needs a time stamp in pcapng")),
+                    None => {
+                        // A simple packet block has no captured length: it is the original one, up to what the interface has.
+                        let snap_len = if captured < original { captured } else { 0 };
+                        if captured < original && captured == 0 {
+                            return Err(invalid("a packet without a time stamp of which nothing was captured"));
+                        }
+                        let wanted = Interface { link_type, snap_len };
+                        if self.interfaces.first() != Some(&wanted) {
+                            self.section(wanted)?;
+                        }
+                        (3, original.to_le_bytes().to_vec())
+                    }
                 };
-                let len = 12 + head.len() as u32 + captured + padding;
+                let around = 12 + head.len() as u32 + padding;
+                let len = captured.checked_add(around).ok_or_else(|| invalid("a record is at most 4 GiB long"))?;
                 self.out.write_all(&kind.to_le_bytes())?;
                 self.out.write_all(&len.to_le_bytes())?;
                 self.out.write_all(&head)?;

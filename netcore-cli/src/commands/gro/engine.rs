@@ -1,20 +1,22 @@
 //! Running a capture through the engine.
 
+use super::super::buffers::Buffers;
+use super::super::capture::{ETHERNET, in_ethernet};
+use super::super::out::Output;
 use super::batch::Batch;
 use super::{Arguments, Rules, Table};
-use anyhow::{Context, bail};
+use anyhow::Context;
 use netcore::dissect::{TunnelPorts, dissect};
-use netcore::offload::{ReceiveOffload, Segmenter};
-use netcore::{Burst, FlowKey, Instant, Packet, PacketPool, PoolCache, PoolConfig};
-use netcore_drivers::pcap::{CaptureWriter, Format, LinkType};
+use netcore::offload::{ReceiveOffload, SegmentError, Segmenter};
+use netcore::packet::PacketError;
+use netcore::{Burst, FlowKey, Instant, Packet, PoolConfig};
+use netcore_drivers::pcap::LinkType;
 use netcore_offload::{Gro, GroConfig, GroTable, SoftwareSegmenter, UdpGro};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::BufWriter;
 
-/// Link header put in front of raw IP packets while they are processed.
-const ETHERNET: usize = 14;
+/// Frames gathered before they are merged; less than one poll or not.
+const AT_ONCE: usize = 64;
 
 /// Flows whose reasons are counted.
 const MAX_FLOWS: usize = 65_536;
@@ -62,7 +64,7 @@ struct FlowCount {
 
 struct Engine {
     gro: Gro,
-    cache: PoolCache,
+    buffers: Buffers,
     ports: TunnelPorts,
     segmenter: SoftwareSegmenter,
     poll: Burst,
@@ -70,52 +72,10 @@ struct Engine {
     flows: HashMap<FlowKey, FlowCount>,
     out: Option<Output>,
     largest: u64,
+    /// The packets of the poll at hand are raw IP.
     raw_ip: bool,
-}
-
-struct Output {
-    writer: Option<CaptureWriter<BufWriter<File>>>,
-    path: std::path::PathBuf,
-    link_type: Option<LinkType>,
-}
-
-impl Output {
-    /// Writes the file header if no packet did, and flushes.
-    fn finish(mut self, link_type: LinkType) -> anyhow::Result<()> {
-        self.open(link_type)?;
-        match self.writer {
-            Some(mut writer) => writer.flush().with_context(|| format!("--out {}", self.path.display())),
-            None => Ok(()),
-        }
-    }
-
-    fn open(&mut self, link_type: LinkType) -> anyhow::Result<()> {
-        if self.writer.is_none() {
-            let name = || format!("--out {}", self.path.display());
-            let file = File::create(&self.path).with_context(name)?;
-            let format = Format::for_path(&self.path);
-            self.writer = Some(CaptureWriter::new(BufWriter::new(file), format, link_type).with_context(name)?);
-            self.link_type = Some(link_type);
-        }
-        Ok(())
-    }
-
-    fn write(
-        &mut self,
-        link_type: LinkType,
-        at: Option<Instant>,
-        parts: &[&[u8]],
-        original: usize,
-    ) -> anyhow::Result<()> {
-        if let Some(used) = self.link_type.filter(|used| *used != link_type) {
-            bail!("--out holds one link type, {used}; the capture also has {link_type}");
-        }
-        self.open(link_type)?;
-        if let Some(writer) = &mut self.writer {
-            writer.write(at, parts, original).with_context(|| format!("--out {}", self.path.display()))?;
-        }
-        Ok(())
-    }
+    /// Bytes of link headers that delivered packets have only here.
+    link_bytes: u64,
 }
 
 pub(super) fn process(capture: &mut super::super::capture::Capture, arguments: &Arguments) -> anyhow::Result<Summary> {
@@ -137,22 +97,18 @@ pub(super) fn process(capture: &mut super::super::capture::Capture, arguments: &
     };
     config.flow_counters = MAX_FLOWS;
     let ports = config.tunnel_ports();
-    // One poll and everything held must fit; longer polls get a larger pool.
-    let most =
-        if arguments.batch_by_time || arguments.usecs.is_some() { 65_536 } else { arguments.batch as usize + 4096 };
-    let pool =
-        PacketPool::new(PoolConfig { buffer_size: 2176, ..PoolConfig::with_buffers(most.clamp(8192, 262_144)) })?;
     let mut engine = Engine {
         gro: Gro::new(config)?,
-        cache: pool.cache(),
+        buffers: Buffers::new(PoolConfig { buffer_size: 2176, ..PoolConfig::with_buffers(8192) })?,
         ports,
         segmenter: SoftwareSegmenter::new(),
         poll: Burst::new(),
         delivered: Burst::new(),
         flows: HashMap::new(),
-        out: arguments.out.clone().map(|path| Output { writer: None, path, link_type: None }),
+        out: arguments.out.clone().map(Output::new),
         largest: 0,
         raw_ip: false,
+        link_bytes: 0,
     };
     let mut batch = Batch::new(arguments);
     let bar = super::super::capture::progress(0, "{spinner} {pos} frames, {per_sec}");
@@ -181,14 +137,8 @@ pub(super) fn process(capture: &mut super::super::capture::Capture, arguments: &
         }
         engine.raw_ip = raw_ip;
         let mut packet = match raw_ip {
-            false => engine.cache.copy_chain(record.bytes),
-            true => {
-                let mut frame = vec![0; ETHERNET];
-                let v6 = record.bytes.first().is_some_and(|first| first >> 4 == 6);
-                frame[12..].copy_from_slice(if v6 { &[0x86, 0xdd] } else { &[0x08, 0x00] });
-                frame.extend_from_slice(record.bytes);
-                engine.cache.copy_chain(&frame)
-            }
+            false => engine.buffers.copy(record.bytes),
+            true => engine.buffers.copy(&in_ethernet(record.bytes)),
         }
         .with_context(|| format!("frame {frames}"))?;
         packet.set_timestamp(record.timestamp);
@@ -198,6 +148,9 @@ pub(super) fn process(capture: &mut super::super::capture::Capture, arguments: &
         }
         engine.count_in(&packet);
         engine.poll.push(packet);
+        if engine.poll.len() == AT_ONCE {
+            engine.receive()?;
+        }
     }
     engine.end_poll()?;
     bar.finish_and_clear();
@@ -206,7 +159,6 @@ pub(super) fn process(capture: &mut super::super::capture::Capture, arguments: &
     }
     let damaged = capture.damage().map(ToString::to_string);
     let counters = engine.gro.counters().clone();
-    let link = if engine.raw_ip { ETHERNET as u64 } else { 0 };
     let packets_out = counters.packets_out + unparsed_out.0;
     let mut reasons: HashMap<FlowKey, BTreeMap<&'static str, u64>> = HashMap::new();
     for flow in engine.gro.flows() {
@@ -224,7 +176,7 @@ pub(super) fn process(capture: &mut super::super::capture::Capture, arguments: &
         frames_in: frames,
         packets_out,
         bytes_in: bytes,
-        bytes_out: counters.bytes_out - link * counters.packets_out + unparsed_out.1,
+        bytes_out: counters.bytes_out - engine.link_bytes + unparsed_out.1,
         largest_payload: engine.largest,
         merge_factor: ratio(frames, packets_out),
         end_reasons,
@@ -259,10 +211,20 @@ impl Engine {
         }
     }
 
-    /// One poll is complete: merges it and passes on what is delivered.
+    /// Merges what was gathered of a poll, so that a long one never has to be in memory.
+    fn receive(&mut self) -> anyhow::Result<()> {
+        self.gro.receive(&mut self.poll, &mut self.delivered, &mut self.buffers.cache, Instant::ZERO);
+        self.pass_on()
+    }
+
+    /// One poll is complete.
     fn end_poll(&mut self) -> anyhow::Result<()> {
-        self.gro.receive(&mut self.poll, &mut self.delivered, &mut self.cache, Instant::ZERO);
-        self.gro.end_poll(false, &mut self.delivered, &mut self.cache, Instant::ZERO);
+        self.receive()?;
+        self.gro.end_poll(false, &mut self.delivered, &mut self.buffers.cache, Instant::ZERO);
+        self.pass_on()
+    }
+
+    fn pass_on(&mut self) -> anyhow::Result<()> {
         while let Some(packet) = self.delivered.pop() {
             self.deliver(packet)?;
         }
@@ -270,6 +232,7 @@ impl Engine {
     }
 
     fn deliver(&mut self, mut packet: Packet) -> anyhow::Result<()> {
+        self.link_bytes += if self.raw_ip { ETHERNET as u64 } else { 0 };
         let d = dissect(packet.head(), &self.ports);
         // The payload's end is the packet's for a merged one; for others its headers tell, padding apart.
         let end = if packet.is_super() || d.innermost().is_some_and(|network| network.cut) {
@@ -286,7 +249,12 @@ impl Engine {
             self.largest = self.largest.max(payload);
         }
         if let Some(out) = &mut self.out {
-            self.segmenter.fill_checksum(&mut packet, &mut self.cache)?;
+            while let Err(error) = self.segmenter.fill_checksum(&mut packet, &mut self.buffers.cache) {
+                match error {
+                    SegmentError::Packet(PacketError::Pool(_)) => self.buffers.grow()?,
+                    error => return Err(error.into()),
+                }
+            }
             let (at, original) = (packet.timestamp(), packet.flow_id().map(|len| len as usize));
             let link_type = if self.raw_ip { LinkType::RAW } else { LinkType::ETHERNET };
             if self.raw_ip {
@@ -295,7 +263,7 @@ impl Engine {
             let parts: Vec<&[u8]> = packet.segments().filter_map(|segment| segment.bytes()).collect();
             out.write(link_type, at, &parts, original.unwrap_or(packet.len()))?;
         }
-        self.cache.put(packet);
+        self.buffers.cache.put(packet);
         Ok(())
     }
 }

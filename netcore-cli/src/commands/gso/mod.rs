@@ -1,15 +1,16 @@
 //! `netcore gso`: cutting the large frames of a capture as segmentation offload would.
 
 use super::DAMAGED;
+use super::buffers::Buffers;
+use super::out::Output;
 use anyhow::Context;
-use netcore::offload::Segmenter;
-use netcore::{Burst, Features, Gso, GsoKind, Packet, PacketPool, PoolCache, PoolConfig, TunnelPorts};
-use netcore_drivers::pcap::{CaptureWriter, Format, LinkType, Record};
+use netcore::offload::{SegmentError, Segmenter};
+use netcore::packet::PacketError;
+use netcore::{Burst, Features, Gso, GsoKind, Packet, PoolConfig, TunnelPorts};
+use netcore_drivers::pcap::{LinkType, Record};
 use netcore_offload::{Large, SoftwareSegmenter};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -79,12 +80,12 @@ struct Summary {
 
 struct Cutter<'a> {
     arguments: &'a Arguments,
-    cache: PoolCache,
+    buffers: Buffers,
     segmenter: SoftwareSegmenter,
     ports: TunnelPorts,
     pieces: Burst,
     summary: Summary,
-    out: Option<CaptureWriter<BufWriter<File>>>,
+    out: Option<Output>,
 }
 
 pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
@@ -92,26 +93,20 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let mut capture = super::capture::open(&arguments.capture)?;
     let ports = arguments.vxlan_port.iter().fold(TunnelPorts::default(), |ports, port| ports.with_vxlan(*port));
     let ports = arguments.geneve_port.iter().fold(ports, |ports, port| ports.with_geneve(*port));
-    let pool = PacketPool::new(PoolConfig { windows: 131_072, ..PoolConfig::with_buffers(16_384) })?;
     let mut cutter = Cutter {
-        cache: pool.cache(),
+        buffers: Buffers::new(PoolConfig { windows: 16_384, ..PoolConfig::with_buffers(16_384) })?,
         segmenter: SoftwareSegmenter::new().with_tunnel_ports(ports.clone()),
         ports,
         pieces: Burst::new(),
         summary: Summary::default(),
-        out: None,
+        out: arguments.out.clone().map(Output::new),
         arguments: &arguments,
     };
-    if let Some(path) = &arguments.out {
-        let file = File::create(path).with_context(|| format!("--out {}", path.display()))?;
-        let link = capture.link_type().unwrap_or(LinkType::ETHERNET);
-        cutter.out = Some(CaptureWriter::new(BufWriter::new(file), Format::for_path(path), link)?);
-    }
     while let Some(record) = capture.next()? {
         cutter.frame(&record).with_context(|| format!("frame {}", cutter.summary.frames_in))?;
     }
-    if let Some(out) = &mut cutter.out {
-        out.flush().context("--out")?;
+    if let Some(out) = cutter.out {
+        out.finish(capture.link_type().unwrap_or(LinkType::ETHERNET))?;
     }
     let mut summary = cutter.summary;
     summary.damaged = capture.damage().map(ToString::to_string);
@@ -131,32 +126,46 @@ impl Cutter<'_> {
     fn frame(&mut self, record: &Record<'_>) -> anyhow::Result<()> {
         self.summary.frames_in += 1;
         self.summary.bytes_in += record.bytes.len() as u64;
-        if record.link_type != LinkType::ETHERNET {
-            return self.pass("not_ethernet", record);
+        let raw_ip = record.link_type.is_raw_ip();
+        if record.link_type != LinkType::ETHERNET && !raw_ip {
+            return self.pass("not_ethernet_or_ip", record);
         }
         if record.is_cut() {
             return self.pass("cut_at_capture", record);
         }
-        let mut packet = self.cache.copy_chain(record.bytes)?;
-        let n = packet.len().min(512);
-        packet.linearize(n, &mut self.cache)?;
+        let framed = raw_ip.then(|| super::capture::in_ethernet(record.bytes));
+        let bytes = framed.as_deref().unwrap_or(record.bytes);
+        let mut packet = self.buffers.copy(bytes)?;
+        while let Err(error) = packet.linearize(packet.len().min(512), &mut self.buffers.cache) {
+            match error {
+                PacketError::Pool(_) => self.buffers.grow()?,
+                error => return Err(error.into()),
+            }
+        }
         match self.plan(&packet) {
             Ok(gso) => packet.set_gso(Some(gso)),
             Err(reason) => {
-                self.cache.put(packet);
+                self.buffers.cache.put(packet);
                 return self.pass(reason, record);
             }
         }
-        if let Err(refused) = self.segmenter.segment(packet, Features::empty(), &mut self.cache, &mut self.pieces) {
-            self.cache.put(refused.packet);
-            return self.pass("refused", record);
+        while let Err(refused) =
+            self.segmenter.segment(packet, Features::empty(), &mut self.buffers.cache, &mut self.pieces)
+        {
+            if !matches!(refused.error, SegmentError::Packet(PacketError::Pool(_))) {
+                self.buffers.cache.put(refused.packet);
+                return self.pass("refused", record);
+            }
+            self.buffers.grow()?;
+            packet = refused.packet;
         }
         self.summary.super_packets += 1;
         self.summary.largest = self.summary.largest.max(record.bytes.len() as u64);
         while let Some(piece) = self.pieces.pop() {
             self.summary.segments += 1;
-            self.write(record, &piece.to_vec())?;
-            self.cache.put(piece);
+            let link = if raw_ip { super::capture::ETHERNET } else { 0 };
+            self.write(record, &piece.to_vec()[link..])?;
+            self.buffers.cache.put(piece);
         }
         Ok(())
     }
@@ -195,7 +204,8 @@ impl Cutter<'_> {
         self.summary.bytes_out += bytes.len() as u64;
         if let Some(out) = &mut self.out {
             let original = if record.is_cut() { record.original_len as usize } else { bytes.len() };
-            out.write(record.timestamp, &[bytes], original).context("--out")?;
+            let link_type = if record.link_type.is_raw_ip() { LinkType::RAW } else { record.link_type };
+            out.write(link_type, record.timestamp, &[bytes], original)?;
         }
         Ok(())
     }
