@@ -221,7 +221,9 @@ fn exponential(mean: Duration, dice: u64) -> u64 {
     if mean.is_zero() {
         return 0;
     }
-    let halvings = dice.leading_zeros().min(63);
+    // Zero counts as the least number above it.
+    let dice = dice.max(1);
+    let halvings = dice.leading_zeros();
     // 1 <= m < 2: the bits below the first one, and u = m / 2^(halvings + 1).
     let m = ((dice << halvings) >> 11) as f64 / (1_u64 << 52) as f64;
     // ln m = 2 artanh((m - 1) / (m + 1)); five terms are exact to 1e-6.
